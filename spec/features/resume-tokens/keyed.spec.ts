@@ -4,7 +4,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { until } from '../../helpers/happenings.js'
 import { del, initializeSession, notification, post, request, result } from '../../helpers/mcp.js'
-import { answerJson, answerOf, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
+import { answerJson, answerOf, report, serveTokens, TEXT, tokenOf } from './setup.js'
 
 const KEY = { 'idempotency-key': 'a key that nobody guesses', 'mcp-protocol-version': '2025-11-25' }
 
