@@ -4,7 +4,7 @@ import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { discard, isEventStream } from './body.js'
 import { type Answer, answerIn, type Endpoint, type Greeting, resultIn } from './endpoint.js'
-import { isBroken, quoted } from './unusable.js'
+import { hasBrokenOff, quoted } from './unusable.js'
 
 /**
  * - `ok`: as it should be.
@@ -152,7 +152,7 @@ const seconds = (milliseconds: number): string => `${Math.round(milliseconds / 1
 
 /** @throws what is no fault of the connection. */
 function whyCut(error: unknown): 'cut' {
-  if (isBroken(error)) return 'cut'
+  if (hasBrokenOff(error)) return 'cut'
   throw error
 }
 

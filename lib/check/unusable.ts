@@ -45,7 +45,7 @@ function targetOf(headers: Headers, { href }: URL): string {
 }
 
 /** Whether a connection has broken off. */
-export function isBroken(error: unknown): boolean {
+export function hasBrokenOff(error: unknown): boolean {
   const { cause } = error as { cause?: { code?: string } }
   return cause?.code === 'ECONNRESET' || cause?.code === 'UND_ERR_SOCKET'
 }
@@ -65,7 +65,7 @@ export function reasonOf(error: unknown, what: string): string {
     return `its certificate is not valid (${code}); NODE_EXTRA_CA_CERTS=<file> trusts one more`
   if (/^ERR_SSL|^EPROTO/.test(code)) return 'it does not speak TLS there: is it http://?'
   if (/^HPE_/.test(code)) return `it does not speak HTTP there (${code}): is it https://?`
-  if (isBroken(error))
+  if (hasBrokenOff(error))
     return `it closed the connection on ${what}: is it https://, or did it break down?`
   return quoted(cause?.message ?? message)
 }

@@ -27,7 +27,7 @@ export interface CapturedWireHost {
   readonly isRunning: boolean
   /** A client may ask for the response again. */
   readonly isKept: boolean
-  /** Whether the endpoint has called the running code; `undefined`: no context is followed. */
+  /** Whether the endpoint has called the running code. */
   isInsideHandler(): boolean
   /** The endpoint has destroyed its response. `false`: it has ended it before. */
   abort(): boolean

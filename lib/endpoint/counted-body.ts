@@ -23,10 +23,6 @@ export class CountedBody {
     this.#limits = limits
   }
 
-  get size(): number {
-    return this.#size
-  }
-
   get isTooLarge(): boolean {
     return this.#size > this.#limits.limit
   }

@@ -5,7 +5,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
 import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
-import { withLast } from './sockets.js'
 
 export interface DeferredEventsHost {
   readonly isTaken: boolean | undefined
@@ -69,14 +68,13 @@ export class DeferredEvents implements EventInterceptor {
 
   /** Adds a listener of ours to the response: it hears the socket. */
   listen(event: string, listener: () => void): void {
-    this.#inFront = withLast(this.#inFront, listener)
+    this.#inFront = [...this.#inFront, listener]
     this.#pipeline.res.on(event, listener)
   }
 
   unlisten(event: string, listener: () => void): void {
     this.#pipeline.res.off(event, listener)
-    // Copied, as `filter` leaves room for 17.
-    this.#inFront = this.#inFront.filter(other => other !== listener).slice()
+    this.#inFront = this.#inFront.filter(other => other !== listener)
   }
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
@@ -144,7 +142,7 @@ export class DeferredEvents implements EventInterceptor {
       if (!held.#isHolding || held.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
         return held.#emitOnRequest(emitOnRequest, event, args)
       }
-      held.#heldRequestEvents = withLast(held.#heldRequestEvents, event)
+      held.#heldRequestEvents = [...held.#heldRequestEvents, event]
       // A body that has been read closes its request by itself: that is no news of the client.
       if (event !== 'close' || !req.complete) maskRequest(req)
       return held.#emitInFront(req, emitOnRequest, event, args)

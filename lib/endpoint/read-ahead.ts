@@ -71,8 +71,9 @@ class ReadAhead {
 
   #look(): void {
     const req = this.#req
-    if (req.destroyed) return this.#dispose()
+    // Also where its client has left meanwhile: what has come whole is run.
     if (req.complete || this.#body.isTooLarge) return this.#settle()
+    if (req.destroyed) return this.#dispose()
     // The body takes its time, so it is counted.
     this.#context = new AsyncResource('mcp-streams.body', { requireManualDestroy: true })
     req.once('close', this.#dispose)

@@ -84,7 +84,6 @@ export class ResponsePipeline implements Layer {
     const order = STAGE_ORDER.indexOf(stage.kind)
     let at = 0
     for (const { kind } of this.#stages) if (STAGE_ORDER.indexOf(kind) < order) at++
-    // Copied, as `splice` leaves room for 17.
     this.#stages = this.#stages.toSpliced(at, 0, stage)
     this.#link()
   }

@@ -23,11 +23,6 @@ export function facadeOf(socket: Socket, destroyed: () => boolean): Socket {
   return facade
 }
 
-/** In memory of its own size: `push` and a spread make room for 17, and so does `concat`. */
-export function withLast<T>(list: readonly T[], element: T): readonly T[] {
-  return list.toSpliced(list.length, 0, element)
-}
-
 /** One `close` listener for each socket, however many responses are pipelined on it. */
 const watchers = new WeakMap<Socket, Set<() => void>>()
 
