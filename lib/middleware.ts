@@ -30,7 +30,9 @@ import { type McpStreamsStats, statsOf } from './stats.js'
  * your own.
  */
 export interface McpStreams {
-  (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): void
+  // Frameworks type the error of their `next` each in its own way.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  (req: IncomingMessage, res: ServerResponse, next: (error?: any) => void): void
   /**
    * For a restart, to be called after `server.close()`. New responses pass untouched. Listen
    * channels end at once, with a time to come back (`retry`, spread by a fifth). Running calls keep

@@ -12,7 +12,7 @@ declare const streams: import('express-mcp-streams').McpStreams
 declare const verifier: import('@modelcontextprotocol/sdk/server/auth/provider.js').OAuthTokenVerifier
 declare const url: URL
 declare const client: import('@modelcontextprotocol/sdk/client/index.js').Client
-declare function handleMcp(req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse): void
+declare function handleMcp(req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse): Promise<void>
 declare function newMcpServer(): import('@modelcontextprotocol/sdk/server/mcp.js').McpServer
 declare function query(options: { signal?: AbortSignal }): Promise<string[]>
 declare const express: typeof import('express')['default']
@@ -20,7 +20,6 @@ interface Row { name: string; size: number; etag: string; path: string; text?: s
 declare function find(uri: string, options: { owner?: string; signal: AbortSignal }): Promise<Row | undefined>
 declare function freshToken(): Promise<string>
 declare function answerMcp(request: Request): Promise<Response>
-declare function answerMcp(req: import('node:http').IncomingMessage, res: import('node:http').ServerResponse, body: unknown): Promise<void>
 declare class AppModule {}
 declare class EventSource {
   constructor(url: URL, options: { withCredentials: boolean })

@@ -74,16 +74,17 @@ function packagesFor(folder: string, found = new Set<string>()): Set<string> {
 
 describe('the README', () => {
   it('knows how many packages this one needs', () => {
-    expect(costs).toContain('Thirteen small dependencies')
-    expect(dependenciesOf(root)).toHaveLength(13)
+    expect(dependenciesOf(root)).toHaveLength(said(/(\d+) direct dependencies/))
+    // npm shares more of them here, where other packages need them too, than in an empty project.
+    expectAbout(packagesFor(root).size, said(/, (\d+) packages with theirs/), 0.1)
   })
 
   it('knows what they weigh on the disk, and this one', () => {
     const ours = megabytesOf(join(root, 'dist'))
     const theirs = [...packagesFor(root)].map(megabytesOf)
     const all = theirs.reduce((sum, size) => sum + size, ours)
-    expectAbout(ours, said(/, ([\d.]+) MB of it this package/), 0.1)
-    expectAbout(all, said(/([\d.]+) MB installed with them/), 0.1)
+    expectAbout(ours, said(/, ([\d.]+) MB of it this one/), 0.1)
+    expectAbout(all, said(/([\d.]+) MB, /), 0.1)
   })
 
   it('knows what the client weighs in a page', async () => {
@@ -153,10 +154,9 @@ describe('the heap', () => {
 
   it('grows by what the README says with a call that runs', async () => {
     const [ours, bare] = [await weighCall('ours'), await weighCall('bare')]
-    const sentence = /A call that runs takes ([\d.]+) kB of heap/
+    const sentence = /([\d.]+) kB of heap for a call that runs/
     expectOrder(ours.connected - bare.connected, said(sentence))
-    const afterwards = /and ([\d.]+) kB once its client has gone/
-    expectOrder(ours.gone - bare.gone, said(afterwards))
+    expect(ours.gone - bare.gone).toBeLessThan(2 * said(sentence))
   })
 
   it('grows by what the README says with an event that is kept', async () => {
@@ -168,7 +168,7 @@ describe('the heap', () => {
       await load.call('events', { ...plan, count: 1000 })
       const bytes = ((await heapOf(server)) - before) / 20_000
       const own = eventMaker(200)(500).length
-      expectOrder(bytes - own, said(/an event that is kept takes (\d+) bytes beside its own/))
+      expectOrder(bytes - own, said(/(\d+) bytes for an event beside its own/))
     } finally {
       await server.stop()
     }

@@ -43,9 +43,7 @@ async function answerBy(server, req, res) {
   await transport.handleRequest(req, res, req.body)
 }
 
-/** With Node's request and response, or with a `Request` of the web alone. */
-async function answerMcp(request, response, body) {
-  if (response !== undefined) return handleMcp(Object.assign(request, { body }), response)
+async function answerMcp(request) {
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: undefined })
   await newMcpServer().connect(transport)
   return transport.handleRequest(request)
