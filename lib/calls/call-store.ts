@@ -4,12 +4,7 @@ import type { Keeper } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Stream } from '../streams/stream.js'
 import { StreamRegistry } from '../streams/stream-registry.js'
-import {
-  cancelledRequest,
-  isResponse,
-  type RequestId,
-  type RequestMessage
-} from '../protocol/json-rpc.js'
+import { type RequestId, type RequestMessage } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import { onceAnswered } from '../endpoint/acceptance.js'
 import type { RequestContext } from '../endpoint/request-context.js'
@@ -207,12 +202,11 @@ export function eachAnswer<T>(
   answered: (call: T, requestId: RequestId) => void
 ): void {
   const { owner, session } = context
-  if (session === undefined || !(context.isUnread || context.messages.some(isResponse))) return
+  if (session === undefined || !(context.isUnread || context.facts.answered.length > 0)) return
   onceAnswered(context, ({ isAccepted }) => {
     if (!isAccepted) return
-    const answers = context.messages.filter(isResponse)
     for (const call of store.listFor(session, owner))
-      for (const { id } of answers) answered(call, id)
+      for (const id of context.facts.answered) answered(call, id)
   })
 }
 
@@ -222,7 +216,7 @@ export function watchEndings(store: CallStore, context: RequestContext): void {
   if ((session === undefined && owner === '') || !store.isBusy) return
   onceAnswered(context, ({ isAccepted, isSessionLost }) => {
     // A request that has been answered does not wait: its client has only not got the answer.
-    const cancelled = context.messages.flatMap(message => cancelledRequest(message) ?? [])
+    const { cancelled } = context.facts
     if (isAccepted)
       for (const call of store.findByRequests(cancelled, owner, session)) call.cancel(req)
     if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))

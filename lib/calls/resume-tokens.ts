@@ -58,7 +58,8 @@ export class ResumeTokens {
 
   /** Answers a POST in the endpoint's place, whoever sent it; `undefined`: it is not for us. */
   answerFor(post: RequestContext): (() => void) | undefined {
-    const { messages, isBatch } = post
+    const { facts, messages, isBatch } = post
+    if (!facts.hasMeta) return undefined
     // Also those with invalid ids, as it is not known what the endpoint would do with them.
     const asking = messages.filter(
       ({ id, method }) => id !== undefined && typeof method === 'string'
@@ -74,8 +75,12 @@ export class ResumeTokens {
   beginFor(post: RequestContext): BeginCall | undefined {
     const { owner, session, soleRequest: request } = post
     if (request === undefined) return undefined
-    if (this.#isKnown(request)) return ({ reply }) => this.#resume(post, request, reply)
+    const { hasMeta } = post.facts
+    if (hasMeta && this.#isKnown(request)) return ({ reply }) => this.#resume(post, request, reply)
     if (this.#calls.parts.isClosing) return undefined
+    const { shedAfter, offer } = this.#calls.settings
+    if (!hasMeta && post.prefer === undefined && shedAfter === null && offer === 'asked')
+      return undefined
     const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }

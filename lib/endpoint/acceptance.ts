@@ -1,6 +1,5 @@
 // Whether the endpoint has accepted messages that have no response.
 import type { ServerResponse } from 'node:http'
-import { isRequest } from '../protocol/json-rpc.js'
 import { errorInText, LONGEST_REPLY } from './admission.js'
 import { observeBody } from './observe-body.js'
 import type { RequestContext } from './request-context.js'
@@ -13,16 +12,16 @@ export interface Acceptance {
 }
 
 type Act = (acceptance: Acceptance) => void
-type Answered = Pick<RequestContext, 'req' | 'res' | 'messages' | 'learnParsed'>
+type Answered = Pick<RequestContext, 'req' | 'res' | 'facts' | 'learnParsed'>
 
 const watches = new WeakMap<ServerResponse, Watch>()
 
 /** Calls back once the endpoint has answered; never if it breaks off without a head. */
 export function onceAnswered(context: Answered, act: Act): void {
-  const { req, res, messages } = context
+  const { req, res, facts } = context
   const watch = watchOver(res)
   // Beside a request, an error in the body answers that request, and says nothing of the others.
-  if (messages.length > 0 && !messages.some(isRequest)) watch.readAlong()
+  if (facts.count > 0 && facts.requestIds.length === 0) watch.readAlong()
   watch.onceOver(() => {
     if (!res.headersSent) return
     context.learnParsed()

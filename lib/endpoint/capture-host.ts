@@ -85,13 +85,13 @@ export class CaptureHost implements ResumptionHost {
       this.#answerInterim(this.interim)
       return undefined
     }
-    const { instance, res, messages, isBatch } = this.request
+    const { instance, res, facts, isBatch } = this.request
     const { slow, connections } = instance
     const { wire } = this.response
     const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     if (this.meantime === 'json' && slow.json !== undefined) {
       wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
-      const isList = isBatch && messages.length > 0
+      const isList = isBatch && facts.count > 0
       new JsonReply(stream, wire, isList, slow.json, connections).start()
       return undefined
     }
@@ -102,9 +102,9 @@ export class CaptureHost implements ResumptionHost {
   }
 
   reportProgress(stream: Stream): ProgressReport | undefined {
-    const { instance, messages } = this.request
+    const { instance, facts } = this.request
     if (this.interim !== undefined) return undefined
-    return instance.progress?.begin(stream, messages, this.#startedAt)
+    return instance.progress?.begin(stream, facts.progressTokens, this.#startedAt)
   }
 
   setHeaders(): void {

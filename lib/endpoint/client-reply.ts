@@ -14,7 +14,6 @@ import { keepBody } from './node-internals.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from './response-capture.js'
-import { inWords } from './run-in-words.js'
 import { setStreamHeaders, setUnbuffered, withdrawPreference } from './stream-headers.js'
 import { warnOfThrow } from './warnings.js'
 
@@ -216,7 +215,7 @@ export class ClientReply implements Producer {
 
   #begin(): void {
     this.#hasEvents = true
-    const { instance, res, keyed, messages } = this.#context
+    const { instance, res, keyed, facts } = this.#context
     const { wire } = this.#response
     const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     const stream = this.#open()
@@ -231,9 +230,9 @@ export class ClientReply implements Producer {
     this.#stream = stream
     const hasHead = this.#sendHead(200, EVENT_STREAM, setHeaders)
     if (stream === undefined) return wire.onDrain(() => this.#drained())
-    instance.debug('stream %s answers %s', label(stream), () => inWords(messages))
+    instance.debug('stream %s answers %s', label(stream), () => facts.inWords)
     if (!stream.isEphemeral) this.#settled({ kind: 'stream', streamId: stream.id })
-    this.#progress = instance.progress?.begin(stream, messages, this.#startedAt)
+    this.#progress = instance.progress?.begin(stream, facts.progressTokens, this.#startedAt)
     if (hasHead) instance.connections.open(stream, 0, wire, stream.profile).flush()
   }
 

@@ -1,12 +1,11 @@
 // Which clients have declared the Streams draft, and what is declared in return.
 import type { ServerResponse } from 'node:http'
-import { isInitialize, isObject, isResponse, type Message } from '../protocol/json-rpc.js'
+import { isObject, isResponse, type Message } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import { declaresStreams } from '../protocol/stream-messages.js'
 import type { InstanceParts } from './instance-parts.js'
+import type { RequestFacts } from './request-facts.js'
 import { rewriteAnswer } from './rewrite-answer.js'
 
-const ASK_FOR_CAPABILITIES = ['initialize', 'server/discover']
 const SERVER_CAPABILITIES = { experimental: { streams: {} } }
 
 /** Whether it begins and ends with a notification. Not that of `initialize`, which agrees on it. */
@@ -14,18 +13,18 @@ export function isAnnounced(
   parts: InstanceParts,
   owner: string,
   sessionId: string | undefined,
-  messages: readonly Message[]
+  facts: RequestFacts
 ): boolean {
-  if (parts.notifications === 'never' || messages.some(isInitialize)) return false
-  return parts.notifications === 'always' || isDeclared(parts, owner, sessionId, messages)
+  if (parts.notifications === 'never' || facts.isInitialize) return false
+  return parts.notifications === 'always' || isDeclared(parts, owner, sessionId, facts)
 }
 
 /** A client that has declared the draft resumes, and its first event is a message. */
 export function profileWith(
   profile: ClientProfile,
-  { instance, owner, session, messages }: Declaring
+  { instance, owner, session, facts }: Declaring
 ): ClientProfile {
-  if (instance.notifications === 'never' || !isDeclared(instance, owner, session, messages))
+  if (instance.notifications === 'never' || !isDeclared(instance, owner, session, facts))
     return profile
   return profile.taken
     ? { ...profile, reconnects: 'always' }
@@ -36,27 +35,25 @@ interface Declaring {
   readonly instance: InstanceParts
   readonly owner: string
   readonly session: string | undefined
-  readonly messages: readonly Message[]
+  readonly facts: RequestFacts
 }
 
 function isDeclared(
   { sessions }: InstanceParts,
   owner: string,
   sessionId: string | undefined,
-  messages: readonly Message[]
+  facts: RequestFacts
 ): boolean {
-  return messages.some(declaresStreams) || sessions.hasStreams(owner, sessionId)
+  return facts.declaresStreams || sessions.of(owner, sessionId).hasStreams
 }
 
 /** Declares the draft in the answer to a client that has declared it. */
 export function declareInReturn(
   { notifications }: InstanceParts,
   res: ServerResponse,
-  messages: readonly Message[]
+  facts: RequestFacts
 ): void {
-  if (notifications === 'never') return
-  const isAsked = ({ method }: Message): boolean => ASK_FOR_CAPABILITIES.includes(method as string)
-  if (messages.some(message => isAsked(message) && declaresStreams(message)))
+  if (notifications !== 'never' && facts.declaresWhereAsked)
     withCapabilities(res, SERVER_CAPABILITIES)
 }
 

@@ -1,5 +1,4 @@
 // Opens the stream of a call whose client is answered before the endpoint has begun to answer.
-import { requestIdsIn } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
@@ -13,14 +12,14 @@ export function openEarlyStream(
   isDurable: boolean,
   producer: Producer
 ): Stream | undefined {
-  const { instance, owner, session, messages, profile, keyed } = context
-  const isTold = isDurable && isAnnounced(instance, owner, session, messages)
+  const { instance, owner, session, facts, profile, keyed } = context
+  const isTold = isDurable && isAnnounced(instance, owner, session, facts)
   const stream = instance.table.open(
     {
       id,
       kind: 'request',
       owner,
-      requestIds: requestIdsIn(messages),
+      requestIds: facts.requestIds,
       sessionId: session,
       profile: isDurable ? profile : ONE_CONNECTION,
       isEphemeral: !isDurable,

@@ -1,12 +1,6 @@
 // One request on its way through the endpoint: whether its response becomes a stream.
-import {
-  isInitialize,
-  isOversizedId,
-  isRequest,
-  isTooMany,
-  type Message,
-  type RequestId
-} from '../protocol/json-rpc.js'
+import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
+import { isJsonText } from '../protocol/media-types.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseCaptureHost, ResponseHead } from './capture-types.js'
 import { declareInReturn } from './declarations.js'
@@ -15,11 +9,10 @@ import type { IdempotentRequest } from './idempotent-request.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
 import { recordAnswer } from './recorded-answer.js'
 import type { RequestContext } from './request-context.js'
+import type { RequestFacts } from './request-facts.js'
 import { ResponseCapture } from './response-capture.js'
-import { whyNoStream } from './run-in-words.js'
 import { type Detachment, type Interim, RunStream } from './run-stream.js'
 import type { InTheMeantime } from './capture-host.js'
-import { isOfKnownClient } from './slow-answers.js'
 import { applyPreference, withdrawPreference } from './stream-headers.js'
 
 export class EndpointRun implements ResponseCaptureHost, WaitingRun {
@@ -31,11 +24,11 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   #wait: HeadWait | undefined
 
   constructor(request: RequestContext) {
-    const { instance, req, res, messages, keyed } = request
+    const { instance, req, res, facts, keyed } = request
     this.#request = request
     this.#handler = new HandlerContext(instance, instance.newId())
     this.#handler.isUntaken = !request.profile.taken
-    const isInitializing = request.messages.some(isInitialize)
+    const isInitializing = facts.isInitialize
     if (isInitializing || request.isUnread) this.#initialize = watchInitializeJson(request)
     // Before the capture, which hides the client's `close` from listeners that are added later.
     keyed?.join(res, () => undefined)
@@ -43,7 +36,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     this.#stream = new RunStream(request, this.#handler, this.#response)
     if (isInitializing) this.#stream.initialize = this.#initialize
     if (keyed !== undefined) this.#keep(keyed)
-    declareInReturn(instance, res, messages)
+    declareInReturn(instance, res, facts)
   }
 
   /** Its close is held from now on, and its answer recorded if it is no stream. */
@@ -125,16 +118,16 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     this.stopWaiting()
     const request = this.#request
     request.learnParsed()
-    const { instance, owner, session, profile, second, messages } = request
+    const { instance, owner, session, profile, second, facts } = request
     if (request.isOther) return this.#leave('not MCP')
-    const initialize = messages.some(isInitialize) ? this.#initialize : undefined
+    const initialize = facts.isInitialize ? this.#initialize : undefined
     this.#stream.initialize = initialize
     const named = head.header('mcp-session-id')
     const sessionId = named ?? session
     const isOversized = isOversizedId(sessionId)
     if (initialize !== undefined && !isOversized) {
       initialize.sessionId = named
-      if (named !== undefined && messages.some(isOfKnownClient)) instance.slow.shown(owner, named)
+      if (named !== undefined && facts.isOfKnownClient) instance.slow.shown(owner, named)
     }
     if (!head.isStream) {
       const instead = head.status === 409 ? second?.refused(this.#response) : undefined
@@ -149,7 +142,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     if (instance.isClosing) return this.#leave('closing')
     if (isOversized) return this.#leave('a session id that is too long to be remembered')
     if (instance.eventStore === 'leave') return this.#leave('option eventStore')
-    if (isTooMany(messages) || messages.some(isOversizedRequest))
+    if (facts.isTooMany || facts.isOversized)
       return this.#leave('more requests, or longer ids, than can be answered with errors')
     return this.#stream.open(sessionId) ?? this.#leave('everything is live and full')
   }
@@ -168,8 +161,16 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   }
 }
 
-function isOversizedRequest(message: Message): boolean {
-  return isRequest(message) && isOversizedId(message.id)
+/** Why a response is no stream; '' if nobody would expect one. */
+function whyNoStream({ status, header }: ResponseHead): string {
+  if (status === 202 || status === 204 || status === 304) return ''
+  if (status !== 200) return `status ${status}`
+  const type = header('content-type') ?? ''
+  if (isJsonText(type)) return ''
+  const encoding = header('content-encoding')
+  return encoding === undefined
+    ? `it is ${type === '' ? 'of no type' : type}`
+    : `it is encoded (${encoding})`
 }
 
 interface WaitingRun {
@@ -189,8 +190,8 @@ class HeadWait extends Waiting {
 
   /** `undefined`: this request just waits for the endpoint, however long that takes. */
   static begin(request: RequestContext, run: WaitingRun): HeadWait | undefined {
-    const { instance, messages, isUnread } = request
-    const queue = isUnread || maySlow(messages) ? instance.slow.queueFor(request) : undefined
+    const { instance, facts, isUnread } = request
+    const queue = isUnread || maySlow(facts) ? instance.slow.queueFor(request) : undefined
     if (queue === undefined) return undefined
     const wait = new HeadWait(request, run, queue)
     queue.add(wait)
@@ -206,11 +207,11 @@ class HeadWait extends Waiting {
 
   #isDue(): void {
     this.#request.learnParsed()
-    const { instance, profile, keyed, messages } = this.#request
+    const { instance, profile, keyed, facts } = this.#request
     const { slow, isClosing, eventStore } = instance
     const run = this.#run
     if (!run.isUndecided || isClosing) return
-    if (!maySlow(messages)) return run.stopWaiting()
+    if (!maySlow(facts)) return run.stopWaiting()
     if (this.#queue === slow.json) {
       // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
       return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()
@@ -225,6 +226,6 @@ class HeadWait extends Waiting {
 }
 
 /** Not that to `initialize`, which says what the client can expect. */
-function maySlow(messages: readonly Message[]): boolean {
-  return messages.some(isRequest) && !messages.some(isInitialize)
+function maySlow({ requestIds, isInitialize }: RequestFacts): boolean {
+  return requestIds.length > 0 && !isInitialize
 }

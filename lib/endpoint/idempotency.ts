@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { isComparable } from '../protocol/json-bounds.js'
-import { isTooMany } from '../protocol/json-rpc.js'
 import { compactJson } from '../protocol/json-text.js'
 import type { Keyed } from './idempotent-request.js'
 import { refuse } from './reply.js'
@@ -20,9 +19,10 @@ export function keyOf(context: RequestContext, key = context.idempotencyKey): st
 
 /** A client that has announced itself repeats a POST on our word: its key counts without a body. */
 export function keyedBy(context: RequestContext): Keyed | undefined {
-  const { messages, isUnread, body, text, profile, prefersStream } = context
-  if (isUnread ? !prefersStream : messages.length === 0 || isTooMany(messages)) return undefined
-  const key = profile.taken ? keyOf(context) : undefined
+  const { facts, isUnread, body, text, idempotencyKey } = context
+  if (idempotencyKey === undefined) return undefined
+  if (isUnread ? !context.prefersStream : facts.count === 0 || facts.isTooMany) return undefined
+  const key = context.profile.taken ? keyOf(context) : undefined
   if (key === undefined) return undefined
   const json = isUnread ? undefined : comparableText(body, text)
   const hash = json && createHash('sha256').update(json).digest('base64url')

@@ -1,5 +1,6 @@
 // How many listen channels an endpoint allows a session, learnt from its answer to a second one.
 import { FairStore } from '../streams/fair-store.js'
+import { keyOf } from '../streams/groups.js'
 
 /** Where a rule holds: for an owner, at a path. */
 export interface ListenPlace {
@@ -24,17 +25,13 @@ export class ListenRules {
   readonly #learned = new FairStore<Learned>({ maxSize: MOST_BYTES, sizeOf: ({ size }) => size })
 
   /** `undefined`: the endpoint is to be asked. */
-  of(place: ListenPlace): ListenRule | undefined {
-    return this.#learned.get(keyOf(place))?.rule
+  of({ owner, path }: ListenPlace): ListenRule | undefined {
+    return this.#learned.get(keyOf(owner, path))?.rule
   }
 
-  learn(place: ListenPlace, rule: ListenRule): void {
-    const key = keyOf(place)
+  learn({ owner, path }: ListenPlace, rule: ListenRule): void {
+    const key = keyOf(owner, path)
     if (this.#learned.get(key)?.rule === rule) return
-    this.#learned.set(key, place.owner, { rule, size: ENTRY_SIZE + key.length })
+    this.#learned.set(key, owner, { rule, size: ENTRY_SIZE + key.length })
   }
-}
-
-function keyOf({ owner, path }: ListenPlace): string {
-  return JSON.stringify([owner, path])
 }

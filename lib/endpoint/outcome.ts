@@ -1,20 +1,14 @@
 // What the endpoint's own answers mean for streams, calls and sessions.
-import {
-  cancelledRequest,
-  isObject,
-  isResponse,
-  type Message,
-  type RequestId
-} from '../protocol/json-rpc.js'
+import { isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { parseRevision } from '../protocol/revisions.js'
-import { declaresStreams } from '../protocol/stream-messages.js'
 import type { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts } from './instance-parts.js'
 import { isLoopback } from './loopback.js'
 import { observeBody } from './observe-body.js'
 import type { RequestContext } from './request-context.js'
+import type { RequestFacts } from './request-facts.js'
 import { watchSession } from './unknown-session.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
@@ -23,13 +17,13 @@ const LONGEST_INITIALIZE = 1024 * 1024
 /** Acts on the endpoint's answer to a request, once it has been given. */
 export function watchOutcome(context: RequestContext): void {
   watchSession(context)
-  const { instance: parts, req, res, owner, session } = context
-  // Not for our own requests: another stream may have asked under the same id.
-  const answersIn = (messages: readonly Message[]): readonly Message[] =>
-    isLoopback(req) ? [] : messages.filter(isResponse)
-  const answers = answersIn(context.messages)
-  const isQuiet = answers.length === 0 && cancelledIn(context.messages).length === 0
+  const { instance: parts, req, res, owner, session, facts } = context
+  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0
   if (session === undefined && isQuiet && !context.isUnread) return
+  // Not for our own requests: another stream may have asked under the same id.
+  const answersIn = ({ answered }: RequestFacts): readonly RequestId[] =>
+    isLoopback(req) ? [] : answered
+  const answers = answersIn(facts)
   // Looked up now: the call may end with the answer.
   const answered = answers.length > 0 ? askingFor(parts, answers, session, owner) : []
   // The endpoint may end the session's streams before it answers.
@@ -45,23 +39,18 @@ export function watchOutcome(context: RequestContext): void {
     })
 
   function act({ isAccepted, isSessionLost }: Acceptance): void {
-    const { messages } = context
     if (isAccepted) {
-      const cancelled = cancelledIn(messages)
+      const { cancelled } = context.facts
       for (const [id, stream] of parts.table.index.findByRequests(cancelled, session, owner))
         stream.cancelRequest(id)
       for (const [, stream] of answered) noteDirectAnswer(parts, stream)
-      for (const [id, stream] of askingFor(parts, answersIn(messages), session, owner))
+      for (const [id, stream] of askingFor(parts, answersIn(context.facts), session, owner))
         stream.answered(id)
     }
     if (session === undefined) return
     if (isSessionLost || (isAccepted && req.method === 'DELETE'))
       endSession(parts, session, owner, isSessionLost)
   }
-}
-
-function cancelledIn(messages: readonly Message[]): readonly RequestId[] {
-  return messages.flatMap(message => cancelledRequest(message) ?? [])
 }
 
 /** Reads the revision from the `initialize` result, whichever way it comes. */
@@ -94,7 +83,7 @@ export function watchInitializeJson(context: RequestContext): InitializeAnswer {
     owner,
     sessionId: undefined,
     get hasStreams() {
-      return context.messages.some(declaresStreams)
+      return context.facts.declaresStreams
     }
   }
   const ended = (body: Buffer): void => {
@@ -106,10 +95,10 @@ export function watchInitializeJson(context: RequestContext): InitializeAnswer {
   return answer
 }
 
-/** The streams whose requests these messages answer, by request id. */
+/** The streams whose requests are answered, by request id. */
 function askingFor(
   parts: InstanceParts,
-  answers: readonly Message[],
+  answers: readonly RequestId[],
   session: string | undefined,
   owner: string
 ): [RequestId, Stream][] {
@@ -117,8 +106,7 @@ function askingFor(
   const asking = parts.table.index
     .listFor(session, owner)
     .filter(({ openRequests }) => openRequests.size > 0)
-  return answers.flatMap(message => {
-    const id = message.id as RequestId
+  return answers.flatMap(id => {
     const found = asking.filter(({ openRequests }) => openRequests.has(id))
     // Without a session, two calls may have asked under one id.
     if (session === undefined && found.length !== 1) return []
@@ -159,13 +147,13 @@ function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
 }
 
 /** Notes answers to our own pings. `true`: there is nothing else in the POST. */
-export function notePongs({ instance, messages, session, owner }: RequestContext): boolean {
+export function notePongs({ instance, facts, session, owner }: RequestContext): boolean {
   let count = 0
-  for (const message of messages) {
-    const stream = isResponse(message) ? instance.table.index.findPinged(message.id) : undefined
+  for (const id of facts.answered) {
+    const stream = instance.table.index.findPinged(id)
     if (stream === undefined || stream.owner !== owner || stream.sessionId !== session) continue
     noteDirectAnswer(instance, stream)
     count++
   }
-  return count > 0 && count === messages.length
+  return count > 0 && count === facts.count
 }

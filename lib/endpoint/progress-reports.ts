@@ -1,16 +1,8 @@
 // Progress in the endpoint's place: some clients give up on a call without any.
 import { now } from '../protocol/clock.js'
 import { DueQueue, Waiting } from '../streams/due-queue.js'
-import {
-  isObject,
-  isRequest,
-  isRequestId,
-  type Message,
-  paramsOf,
-  type RequestId
-} from '../protocol/json-rpc.js'
+import { isObject, type RequestId } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
-import { metaOf } from '../protocol/envelope.js'
 import type { Stream } from '../streams/stream.js'
 
 export interface ProgressSettings {
@@ -39,13 +31,9 @@ export class ProgressReports {
   /** `undefined`: none of its requests wants progress. */
   begin(
     stream: Stream,
-    messages: readonly Message[],
+    tokens: readonly RequestId[],
     startedAt: number
   ): ProgressReport | undefined {
-    const tokens = messages.filter(isRequest).flatMap(message => {
-      const { progressToken } = metaOf(paramsOf(message))
-      return isRequestId(progressToken) ? [progressToken] : []
-    })
     return tokens.length === 0 ? undefined : new ProgressReport(this, stream, tokens, startedAt)
   }
 }

@@ -1,17 +1,11 @@
 // What a request says about itself: read once, and used by everything that is done for the request.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { CLIENT_CAPABILITIES, CLIENT_INFO, metaOf } from '../protocol/envelope.js'
 import {
-  isObject,
   isOversizedId,
   isRequest,
-  isRequestId,
-  isResponse,
   type Message,
   messagesOf,
-  paramsOf,
-  type RequestId,
   type RequestMessage
 } from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
@@ -21,7 +15,6 @@ import {
   type Primer,
   profileFor
 } from '../protocol/revisions.js'
-import { declaresStreams } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
 import type { BodyLimits } from './counted-body.js'
@@ -29,6 +22,7 @@ import { profileWith } from './declarations.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { isJsonRpc } from './mcp-request.js'
+import { RequestFacts } from './request-facts.js'
 import { isParsed, type KnownBody, memoryOfRequest, parsedBody } from './request-body.js'
 import type { Capture } from './capture-types.js'
 import type { ResponseCapture } from './response-capture.js'
@@ -53,6 +47,7 @@ interface Opened {
 }
 
 const NO_MESSAGES: readonly Message[] = []
+const NO_FACTS = new RequestFacts(NO_MESSAGES)
 const OVER: Next = () => undefined
 
 export class RequestContext<Instance extends InstanceParts = InstanceParts> {
@@ -72,7 +67,10 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   isUnread = false
   /** The JSON that it was parsed from, where that is known. */
   text: string | undefined
+  /** Until the endpoint is called, or the request waits for something else. */
   messages = NO_MESSAGES
+  /** What they say, which is kept. */
+  facts = NO_FACTS
   /** The body is an array (2025-03-26). */
   isBatch = false
   keyed: IdempotentRequest | undefined
@@ -137,7 +135,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   }
 
   get prefersStream(): boolean {
-    return prefersStream(this.prefer)
+    const { prefer } = this
+    return prefer !== undefined && prefersStream(prefer)
   }
 
   /** The key under which its client has sent it, to be able to send it again. */
@@ -207,19 +206,20 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.text = text
     this.#memory = memory
     this.messages = messagesOf(body)
+    this.facts = new RequestFacts(this.messages)
     this.isBatch = Array.isArray(body)
     this.#profile = undefined
   }
 
   /** A parser behind us may have made some by the time that the endpoint answers. */
-  learnParsed(): readonly Message[] {
-    if (!this.isUnread || !isParsed(this.req)) return this.messages
+  learnParsed(): RequestFacts {
+    if (!this.isUnread || !isParsed(this.req)) return this.facts
     const parsed = parsedBody(this.req, this.instance.maxBodyBytes)
     // body-parser 1, which is in Express 4, puts an empty object there before it parses.
-    if (!messagesOf(parsed.body).some(isJsonRpc)) return this.messages
+    if (!messagesOf(parsed.body).some(isJsonRpc)) return this.facts
     this.learn(parsed)
     this.dropBody()
-    return this.messages
+    return this.facts
   }
 
   /** A body that was not read ahead turns out not to be MCP, and nothing in its head says so. */
@@ -233,22 +233,22 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.next = OVER
   }
 
-  /** Drops the body, and all of its messages but the facts that are read later. */
+  /** Drops the body and its messages: the facts stay. */
   dropBody(): void {
-    this.messages = this.messages.map(factsOf)
+    this.messages = NO_MESSAGES
     this.body = undefined
     this.text = undefined
   }
 
   #revisionOf(owner: string): string | undefined {
-    const negotiated = this.instance.sessions.revisionOf(owner, this.session)
+    const negotiated = this.instance.sessions.of(owner, this.session).revision
     return negotiated ?? parseRevision(headerOf(this.req, 'mcp-protocol-version'))
   }
 
   #profileOf(owner: string, opener?: ClientProfile): ClientProfile {
     const { sessions, primer, handoff } = this.instance
     const revision = this.#revisionOf(owner)
-    const hasAnnounced = sessions.followsLinks(owner, this.session) || this.prefersStream
+    const hasAnnounced = sessions.of(owner, this.session).followsLinks || this.prefersStream
     if (
       opener !== undefined &&
       (revision === undefined || !profileFor(revision, hasAnnounced).taken)
@@ -264,44 +264,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 }
 
 const FORCED_PRIMER: Record<'always' | 'never', Primer> = { always: 'empty', never: 'none' }
-
-const LONGEST_NAME = 128
-const STREAMS = { experimental: { streams: {} } }
-
-/** What is read of a message later on. All of it is bounded. */
-function factsOf(message: Message): Message {
-  const { id, method } = message
-  if (typeof method !== 'string') return isResponse(message) ? { id, result: null } : {}
-  const params = paramsOf(message)
-  const { name, uri, requestId, clientInfo } = params
-  const { progressToken, [CLIENT_INFO]: info } = metaOf(params)
-  const meta = {
-    ...(isKept(progressToken) && { progressToken }),
-    ...(isObject(info) && { [CLIENT_INFO]: { name: shortened(info['name']) } }),
-    ...(declaresStreams(message) && { [CLIENT_CAPABILITIES]: STREAMS })
-  }
-  const facts = {
-    ...(isKept(requestId) && { requestId }),
-    ...(isObject(clientInfo) && { clientInfo: { name: shortened(clientInfo['name']) } }),
-    _meta: meta
-  }
-  const what = shortened(name ?? uri)
-  return {
-    ...(isKept(id) && { id }),
-    method: shortened(method),
-    params: what === undefined ? facts : { ...facts, name: what }
-  }
-}
-
-function isKept(id: unknown): id is RequestId {
-  return isRequestId(id) && !(typeof id === 'string' && isOversizedId(id))
-}
-
-/** A copy, as a part of a string keeps all of it in memory. */
-function shortened(text: unknown): string | undefined {
-  if (typeof text !== 'string') return undefined
-  return text.length <= LONGEST_NAME ? text : Buffer.from(text.slice(0, LONGEST_NAME)).toString()
-}
 
 /** A GET for a listen channel in a session that has one already: the endpoint decides. */
 export interface SecondChannel {

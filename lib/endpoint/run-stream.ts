@@ -1,6 +1,6 @@
 // The stream that a response becomes, early or not; and how its call goes on alone.
 import { label } from '../protocol/event-id.js'
-import { type Message, type RequestId, requestIdsIn } from '../protocol/json-rpc.js'
+import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import { EndpointCapture } from './capture.js'
@@ -9,7 +9,6 @@ import { isAnnounced } from './declarations.js'
 import { openEarlyStream } from './early-stream.js'
 import { noteRevision } from './outcome.js'
 import { type InTheMeantime, CaptureHost } from './capture-host.js'
-import { inWords } from './run-in-words.js'
 
 /** Takes over a call's stream, and returns the interim result's JSON; `undefined`: no room. */
 export type Interim = (stream: Stream) => string | undefined
@@ -30,7 +29,7 @@ export class RunStream extends CaptureHost {
 
   /** Takes the endpoint's event stream. `undefined`: there is no room for it. */
   open(sessionId: string | undefined): Capture | undefined {
-    const { instance, req, owner, messages, keyed } = this.request
+    const { instance, req, owner, facts, keyed } = this.request
     const { initialize } = this
     const profile = this.request.profile.taken ? this.request.profile : ONE_CONNECTION
     const capture = new EndpointCapture(this.response, this)
@@ -39,14 +38,14 @@ export class RunStream extends CaptureHost {
         id: this.handler.id,
         kind: req.method === 'GET' ? 'listen' : 'request',
         owner,
-        requestIds: requestIdsIn(messages),
+        requestIds: facts.requestIds,
         sessionId,
         profile,
         isEphemeral: !profile.taken,
         isHandshake: initialize !== undefined,
         isConnecting: true,
         callKey: keyed?.key,
-        resumeInterval: isAnnounced(instance, owner, sessionId, messages)
+        resumeInterval: isAnnounced(instance, owner, sessionId, facts)
           ? instance.resumeInterval
           : undefined
       },
@@ -91,12 +90,12 @@ export class RunStream extends CaptureHost {
 
   /** @param askedAs the id that the endpoint knows the call by. Default: the client's. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
-    const { instance, owner, session, messages, keyed } = this.request
+    const { instance, owner, session, facts, keyed } = this.request
     const current = this.handler.stream
     const capture =
       current === undefined ? new EndpointCapture(this.response, this, true) : this.capture
     if (current?.isEnded === true || capture === undefined) return 'too-late'
-    const requestIds = requestIdsIn(messages)
+    const { requestIds } = facts
     const stream = instance.table.open(
       {
         id: instance.newId(),
@@ -132,14 +131,14 @@ export class RunStream extends CaptureHost {
   }
 
   #started(stream: Stream, capture: EndpointCapture): void {
-    const { instance, req, messages } = this.request
+    const { instance, req, facts } = this.request
     // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
     capture.stream = stream
     this.capture = capture
     instance.debug('stream %s answers %s', label(stream), () =>
-      stream.kind === 'listen' ? 'a GET' : inWords(messages)
+      stream.kind === 'listen' ? 'a GET' : facts.inWords
     )
     this.handler.take(stream)
   }

@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http'
 import { DueQueue } from '../streams/due-queue.js'
 import { FairStore } from '../streams/fair-store.js'
-import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
+import { keyOf } from '../streams/groups.js'
 import { acceptsEvents } from '../protocol/media-types.js'
-import { CLIENT_INFO, metaOf } from '../protocol/envelope.js'
+import type { RequestFacts } from './request-facts.js'
 
 export interface SlowAnswersSettings {
   /** Milliseconds without a head after which a client gets an event stream; `null`: never. */
@@ -20,13 +20,6 @@ export interface SlowAnswersSettings {
 /** Times as long for a client that only claims to read event streams, as servers require it. */
 const UNSHOWN = 5
 
-/** Names in `initialize` of the official SDKs and of the large hosts. */
-const KNOWN_CLIENTS = new RegExp(
-  '^(?:mcp|mcp-inspector|inspector-client|claude-ai|claude-code|visual studio code.*|' +
-    'cursor-vscode|codex-mcp-client|gemini-cli-mcp-client|goose)$',
-  'i'
-)
-
 /** The request that waits. */
 interface Asking {
   readonly req: IncomingMessage
@@ -35,7 +28,7 @@ interface Asking {
   readonly prefersStream: boolean
   readonly owner: string
   readonly session: string | undefined
-  readonly messages: readonly Message[]
+  readonly facts: RequestFacts
 }
 
 export class SlowAnswers {
@@ -69,8 +62,8 @@ export class SlowAnswers {
     return this.soon !== undefined && acceptsEvents(accept) ? this.soon : this.json
   }
 
-  hasShown({ prefersStream, owner, session, messages }: Asking): boolean {
-    if (prefersStream || messages.some(isOfKnownClient)) return true
+  hasShown({ prefersStream, owner, session, facts }: Asking): boolean {
+    if (prefersStream || facts.isOfKnownClient) return true
     return session !== undefined && this.#readers.get(keyOf(owner, session)) !== undefined
   }
 
@@ -81,14 +74,3 @@ export class SlowAnswers {
 }
 
 const SHOWN = {}
-
-/** Whether a request says that it is from a client that is known to read event streams. */
-export function isOfKnownClient(message: Message): boolean {
-  const params = paramsOf(message)
-  const info = message.method === 'initialize' ? params['clientInfo'] : metaOf(params)[CLIENT_INFO]
-  return isObject(info) && typeof info['name'] === 'string' && KNOWN_CLIENTS.test(info['name'])
-}
-
-function keyOf(owner: string, session: string): string {
-  return JSON.stringify([owner, session])
-}

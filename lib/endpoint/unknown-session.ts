@@ -1,6 +1,5 @@
 // A 400 to a session that was not handed out here becomes a 404: else, hosts keep it.
 import type { ServerResponse } from 'node:http'
-import { isInitialize } from '../protocol/json-rpc.js'
 import type { RequestContext } from './request-context.js'
 import { headerIn, headersIn, stringOf } from './response-headers.js'
 import { pipelineOf } from './response-pipeline.js'
@@ -8,8 +7,8 @@ import { Stage } from './stage.js'
 
 /** Notes which sessions the endpoint knows, and says of others what the specification does. */
 export function watchSession(context: RequestContext): void {
-  const { instance, session, messages, isUnread, res } = context
-  const mayBegin = isUnread || messages.some(isInitialize)
+  const { instance, session, facts, isUnread, res } = context
+  const mayBegin = isUnread || facts.isInitialize
   const isUnknown = session !== undefined && !instance.sessions.isSeen(session)
   if (mayBegin || isUnknown) pipelineOf(res).add(new WatchedSession(context))
 }
@@ -54,7 +53,7 @@ class WatchedSession extends Stage {
   #isUnknown(status: number): boolean {
     const { instance, session, method } = this.#context
     if (status !== 400 || session === undefined || instance.sessions.isSeen(session)) return false
-    if (this.#context.learnParsed().some(isInitialize)) return false
+    if (this.#context.learnParsed().isInitialize) return false
     instance.debug('%s in a session that was not begun here: its 400 becomes 404', method)
     return true
   }

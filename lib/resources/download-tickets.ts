@@ -4,7 +4,7 @@ import { now } from '../protocol/clock.js'
 import type { WireClient } from '../protocol/shared-wire.js'
 import { type Here, UNKNOWN } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
-import { Groups } from '../streams/groups.js'
+import { Groups, keyOf } from '../streams/groups.js'
 import { LONGEST_FIELD } from '../protocol/media-types.js'
 import type { WantedResource } from './resource-request.js'
 
@@ -83,7 +83,7 @@ export class DownloadTickets {
   }
 
   endSession(sessionId: string, owner: string): void {
-    for (const ticket of this.#bySession.of(sessionName(sessionId, owner))) {
+    for (const ticket of this.#bySession.of(keyOf(owner, sessionId))) {
       this.#tickets.delete(ticket.id)
       this.#leaveSession(ticket)
     }
@@ -97,14 +97,10 @@ export class DownloadTickets {
 
 function sessionOf({ wire, sessionId, owner }: Ticket): string | undefined {
   const id = wire?.sessionId ?? sessionId
-  return id === undefined ? undefined : sessionName(id, owner)
+  return id === undefined ? undefined : keyOf(owner, id)
 }
 
 /** A session id alone says nothing: another owner may name the same. */
-function sessionName(sessionId: string, owner: string): string {
-  return JSON.stringify([sessionId, owner])
-}
-
 /** Bytes of a resource that are on their way to a client. */
 export interface Delivered {
   readonly from: number

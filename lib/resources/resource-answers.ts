@@ -112,7 +112,7 @@ export class ResourceAnswers {
 
     const { uri } = paramsOf(message)
     if (!isUri(uri)) throw badUri()
-    const inSession = this.#parts.sessions.resourceStreamingOf(owner, session)
+    const inSession = this.#parts.sessions.of(owner, session).resourceStreaming
     const declaration = declarationOf(message, inSession)
     if (declaration === undefined) throw notDeclared(uri)
     const wanted = { ...requester, uri, maxStreamSize: maxStreamSizeOf(declaration) }

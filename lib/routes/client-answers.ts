@@ -2,13 +2,7 @@
 // response is the stream's next turn.
 import { label, type StreamName } from '../protocol/event-id.js'
 import type { FoundStream } from '../streams/finished-streams.js'
-import {
-  isResponse,
-  isTooMany,
-  type Message,
-  messagesOf,
-  type RequestId
-} from '../protocol/json-rpc.js'
+import { isResponse, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
 import { cursorOf } from '../protocol/stream-messages.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import type { Stream } from '../streams/stream.js'
@@ -159,7 +153,8 @@ async function send(
 
 /** Answers to our pings, or that the endpoint has got already: accepted, and not passed on. */
 export function ownAnswers(context: Context): Answer | undefined {
-  if (isTooMany(context.messages)) return undefined
+  const { facts } = context
+  if (facts.answered.length === 0 || facts.isTooMany) return undefined
   if (!notePongs(context) && !isHandedOver(context)) return undefined
   return () => {
     context.instance.debug(
@@ -170,10 +165,10 @@ export function ownAnswers(context: Context): Answer | undefined {
 }
 
 /** Whether it only repeats answers that came by a hand-off, of which the first counts. */
-function isHandedOver({ instance, messages, session, owner }: Context): boolean {
-  if (session === undefined || messages.length === 0 || !messages.every(isResponse)) return false
+function isHandedOver({ instance, facts, session, owner }: Context): boolean {
+  if (session === undefined || !facts.areResponses) return false
   const streams = instance.table.index.ofSession(session, owner)
-  return messages.every(({ id }) =>
+  return facts.answered.every(id =>
     streams.some(stream => stream.inputWait?.requests.wasHandedOver(id) === true)
   )
 }

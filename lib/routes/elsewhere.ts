@@ -1,6 +1,6 @@
 // Requests for something that another instance has: they are answered there, or here with an error
 // if that instance is gone or out of reach.
-import { isRequest, type Message, paramsOf, requestIdsIn } from '../protocol/json-rpc.js'
+import { type Message, paramsOf } from '../protocol/json-rpc.js'
 import type { NameKind, Place } from '../streams/directory.js'
 import { isRelayed } from '../endpoint/loopback.js'
 import { answerJson, canAnswer, noContent, refuse } from '../endpoint/reply.js'
@@ -56,9 +56,9 @@ export function elsewhereByKey(
   context: Context,
   key: string
 ): Promise<Answer | undefined> | undefined {
-  const { instance, messages, isUnread, owner, req } = context
+  const { instance, facts, isUnread, owner, req } = context
   const { directory, isClosing, relay } = instance
-  if (relay === undefined || !(isUnread || messages.some(isRequest))) return undefined
+  if (relay === undefined || !(isUnread || facts.requestIds.length > 0)) return undefined
   // An instance that is closing claims no key, because others would wait for its answer.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
   if (!(place instanceof Promise)) return undefined
@@ -123,7 +123,7 @@ function readAndRelay(context: Context, relay: Relay, tag: string): void {
 }
 
 function send(context: Context, relay: Relay, tag: string, body: string | undefined): void {
-  const { instance, req, res, messages } = context
+  const { instance, req, res, facts } = context
   if (!canAnswer(res)) return
   const { debug, maxBodyBytes } = instance
   debugElsewhere(context, 'sent to %s', tag)
@@ -138,7 +138,7 @@ function send(context: Context, relay: Relay, tag: string, body: string | undefi
     debug,
     body,
     primer: primerOf(context),
-    requestIds: requestIdsIn(messages),
+    requestIds: facts.requestIds,
     gone
   }).begin()
 }
@@ -217,9 +217,9 @@ async function answerLostPost(context: Context, link: InstanceLink): Promise<voi
 }
 
 function tellLost(context: Context): void {
-  const { res, messages, isBatch } = context
+  const { res, facts, isBatch } = context
   countGone(context)
-  const errors = messages.filter(isRequest).map(({ id }) => goneError(id))
+  const errors = facts.requestIds.map(id => goneError(id))
   if (errors.length === 0) return refuse(res, 410, OWNER_GONE)
   answerJson(res, 200, isBatch ? `[${errors.join(',')}]` : (errors[0] as string))
 }

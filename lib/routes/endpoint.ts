@@ -1,5 +1,4 @@
 // Lets the endpoint answer, and captures its response if that may become a stream.
-import { isInitialize, isRequest, isTooMany } from '../protocol/json-rpc.js'
 import { CallRun } from '../endpoint/call-run.js'
 import { EndpointRun } from '../endpoint/endpoint-run.js'
 import type { BeginCall } from '../calls/resume-tokens.js'
@@ -21,9 +20,9 @@ export function endpoint(context: Context): Answer {
 }
 
 function workOn(context: Context, worker?: Worker): void {
-  const { instance, method, messages, next } = context
-  if (isTooMany(messages)) {
-    instance.debug('%s passed on untouched: a batch of %d', method, messages.length)
+  const { instance, method, facts, next } = context
+  if (facts.isTooMany) {
+    instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
     return void (worker?.kind === 'answer' ? worker.answer : next)()
   }
   readAlong(context)
@@ -46,17 +45,17 @@ function beginFor(context: Context, worker: Worker | undefined): Answer {
 }
 
 function whyUntouched(context: Context): string | undefined {
-  const { instance, method, profile, messages } = context
+  const { instance, method, profile, facts } = context
   if (method !== 'GET' && method !== 'POST') return 'no stream to come'
   if (instance.isClosing) return 'closing'
-  if (profile.taken || messages.some(isInitialize) || mayBeSlow(context)) return undefined
+  if (profile.taken || facts.isInitialize || mayBeSlow(context)) return undefined
   return 'revision without resumption'
 }
 
 /** Whether the client may get something before a slow answer, even without resumption. */
 function mayBeSlow(context: Context): boolean {
-  const { instance, messages } = context
-  return messages.some(isRequest) && instance.slow.queueFor(context) !== undefined
+  const { instance, facts } = context
+  return facts.requestIds.length > 0 && instance.slow.queueFor(context) !== undefined
 }
 
 /** Calls that may become tasks, or have tokens; and answers in the endpoint's place. */

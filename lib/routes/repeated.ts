@@ -1,6 +1,5 @@
 // A POST that repeats an `Idempotency-Key` gets the response of the first, from any instance.
 import { label } from '../protocol/event-id.js'
-import { requestIdsIn } from '../protocol/json-rpc.js'
 import { isKnown } from '../streams/directory.js'
 import { keyedBy, refusalOfKey } from '../endpoint/idempotency.js'
 import type { IdempotentRequest, Keyed, Outcome } from '../endpoint/idempotent-request.js'
@@ -29,7 +28,7 @@ function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
       context.keyed = idempotency.begin({
         ...keyed,
         owner,
-        requestIds: () => requestIdsIn(context.learnParsed())
+        requestIds: () => context.learnParsed().requestIds
       })
     return undefined
   }

@@ -41,7 +41,7 @@ import { noteResumed } from './resume-at-endpoint.js'
 
 /** A POST with one of these messages. */
 export function streamMethod(context: Context): Answer | undefined {
-  if (!context.messages.some(isStreamMethod)) return undefined
+  if (!context.facts.hasStreamMethod) return undefined
   if (!context.isForeign) return () => answerStreamMethod(context)
   // Before any look-up, as on stream URLs.
   return () => refuseAndCount(context, 403, 'foreign-origin')

@@ -67,7 +67,7 @@ function noteFollowsLinks({ instance }: Context, found: FoundStream): void {
   const { sessions, table } = instance
   const { owner, sessionId } = found.value
   if (found.kind === 'local') found.value.noteFollowsLinks()
-  if (sessionId === undefined || sessions.followsLinks(owner, sessionId)) return
+  if (sessionId === undefined || sessions.of(owner, sessionId).followsLinks) return
   sessions.noteFollowsLinks(owner, sessionId)
   // Streams of the session that were opened before this was known.
   for (const stream of table.index.ofSession(sessionId, owner)) stream.noteFollowsLinks()

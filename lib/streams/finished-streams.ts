@@ -105,13 +105,17 @@ export class FinishedStreams {
   /** Keeps a stream, with the rank and the time that its reader and its log now give it. */
   keep(stream: Stream): void {
     const rank = rankOf(stream)
+    if (stream.keptAs === rank) return
+    stream.keptAs = rank
     stream.keptUntil = now() + this.#timeOf(rank)
     this.#kept.set(stream.id, stream)
     this.#shares.put(stream.owner, stream, rank)
   }
 
   delete(stream: Stream): void {
-    if (this.#kept.delete(stream.id)) this.#shares.drop(stream.owner, stream)
+    if (!this.#kept.delete(stream.id)) return
+    stream.keptAs = undefined
+    this.#shares.drop(stream.owner, stream)
   }
 
   /** Keeps a tombstone. `isRecall`: readers that retain events are cut off. */
@@ -162,7 +166,7 @@ export class FinishedStreams {
 
 /** Delivered streams first: they are kept only in case the wire has lost something. */
 function rankOf(stream: Stream): number {
-  if (stream.hasReader) return BEING_READ
+  if (stream.isFollowed) return BEING_READ
   return stream.log.written === stream.log.last ? DELIVERED : UNDELIVERED
 }
 

@@ -1,4 +1,9 @@
-// Sets of members, found by the name that each set has in common.
+// Sets of members, found by the name that each set has in common; and names that owners choose.
+
+/** A name within what one owner has: a session, or a path. */
+export function keyOf(owner: string, name: string): string {
+  return JSON.stringify([owner, name])
+}
 
 export class Groups<T> {
   readonly #groups = new Map<string, Set<T>>()

@@ -1,5 +1,6 @@
 // What is known of each session: its revision, and whether its client follows links.
 import { FairStore } from './fair-store.js'
+import { keyOf } from './groups.js'
 import { isOversizedId } from '../protocol/json-rpc.js'
 
 /** What a client has declared about receiving resources as streams (SEP-2532). */
@@ -8,7 +9,7 @@ export interface ResourceStreaming {
   readonly maxStreamSize: number
 }
 
-interface SessionFacts {
+export interface SessionFacts {
   readonly revision: string | undefined
   /** Its client has fetched a stream URL, so it follows links, whether it announced that or not. */
   readonly followsLinks: boolean
@@ -57,20 +58,9 @@ export class Sessions {
     if (!this.isSeen(sessionId)) this.#seen.set(sessionId, owner, { owner })
   }
 
-  revisionOf(owner: string, sessionId: string | undefined): string | undefined {
-    return this.#of(owner, sessionId).revision
-  }
-
-  followsLinks(owner: string, sessionId: string | undefined): boolean {
-    return this.#of(owner, sessionId).followsLinks
-  }
-
-  hasStreams(owner: string, sessionId: string | undefined): boolean {
-    return this.#of(owner, sessionId).hasStreams
-  }
-
-  resourceStreamingOf(owner: string, sessionId: string | undefined): ResourceStreaming | undefined {
-    return this.#of(owner, sessionId).resourceStreaming
+  of(owner: string, sessionId: string | undefined): SessionFacts {
+    if (sessionId === undefined || isOversizedId(sessionId)) return NOTHING
+    return this.#facts.get(keyOf(owner, sessionId)) ?? NOTHING
   }
 
   /** `hasStreams`: the client has declared the Streams draft in `initialize`. */
@@ -98,20 +88,12 @@ export class Sessions {
     this.#note(owner, sessionId, { followsLinks: true })
   }
 
-  isResumed(owner: string, sessionId: string | undefined): boolean {
-    return this.#of(owner, sessionId).isResumed
-  }
-
   noteResumed(owner: string, sessionId: string): void {
-    if (!this.isResumed(owner, sessionId)) this.#note(owner, sessionId, { isResumed: true })
-  }
-
-  answersDirectly(owner: string, sessionId: string | undefined): boolean {
-    return this.#of(owner, sessionId).isDirect
+    if (!this.of(owner, sessionId).isResumed) this.#note(owner, sessionId, { isResumed: true })
   }
 
   noteDirectAnswer(owner: string, sessionId: string): void {
-    if (!this.answersDirectly(owner, sessionId)) this.#note(owner, sessionId, { isDirect: true })
+    if (!this.of(owner, sessionId).isDirect) this.#note(owner, sessionId, { isDirect: true })
   }
 
   delete(owner: string, sessionId: string): void {
@@ -119,17 +101,8 @@ export class Sessions {
     if (this.#seen.peek(sessionId)?.owner === owner) this.#seen.delete(sessionId)
   }
 
-  #of(owner: string, sessionId: string | undefined): SessionFacts {
-    if (sessionId === undefined || isOversizedId(sessionId)) return NOTHING
-    return this.#facts.get(keyOf(owner, sessionId)) ?? NOTHING
-  }
-
   #note(owner: string, sessionId: string, facts: Partial<SessionFacts>): void {
     if (isOversizedId(sessionId)) return
-    this.#facts.set(keyOf(owner, sessionId), owner, { ...this.#of(owner, sessionId), ...facts })
+    this.#facts.set(keyOf(owner, sessionId), owner, { ...this.of(owner, sessionId), ...facts })
   }
-}
-
-function keyOf(owner: string, sessionId: string): string {
-  return JSON.stringify([owner, sessionId])
 }

@@ -1,6 +1,6 @@
 // The bytes that all logs may hold, and what is evicted when there is no room.
 import type { ByteBudget } from './event-log.js'
-import { FairShares } from './fair-shares.js'
+import { FairShares, Possessions } from './fair-shares.js'
 import type { Holding, HoldingBudget } from './stream-types.js'
 import { LARGEST_SEGMENT, type Segment } from './segment.js'
 import type { Stream } from './stream.js'
@@ -12,12 +12,14 @@ const TIGHT = 7 / 8
 type EvictFinished = (wantedBy: string | undefined, isDelivered: boolean) => boolean
 
 export class SharedBytes implements ByteBudget, HoldingBudget {
-  /** Bytes, and `maxBytes / maxStreams` more for each stream. Finished streams may be evicted. */
-  readonly shares = new FairShares<Stream>()
-  /** The same sizes; what may be evicted are the written events of running streams. */
-  readonly #written = new FairShares<Stream>()
-  /** The same sizes; what may be given up is held beside events. */
-  readonly #holdings = new FairShares<Holding>()
+  /** Bytes, and `maxBytes / maxStreams` more for each stream. */
+  readonly #possessions = new Possessions()
+  /** Finished streams, which may be evicted. */
+  readonly shares = new FairShares<Stream>(this.#possessions)
+  /** Running streams, whose written events may be evicted. */
+  readonly #written = new FairShares<Stream>(this.#possessions)
+  /** What is held beside events, and may be given up. */
+  readonly #holdings = new FairShares<Holding>(this.#possessions)
   /** Segments whose events are evicted, but not yet taken by all sockets; the oldest first. */
   readonly #lingering = new Set<Segment>()
   readonly #max: number
@@ -48,9 +50,7 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
   }
 
   grow(owner: string, by: number): void {
-    this.shares.grow(owner, by)
-    this.#written.grow(owner, by)
-    this.#holdings.grow(owner, by)
+    this.#possessions.grow(owner, by)
   }
 
   /** A running stream has written events, which may be evicted. It is in no other list. */

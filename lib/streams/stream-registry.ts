@@ -34,7 +34,7 @@ interface RegistryCounts extends RunningCounts {
   readonly evictions: number
 }
 
-type KnownSessions = Pick<Sessions, 'answersDirectly' | 'isResumed'>
+type KnownSessions = Pick<Sessions, 'of'>
 
 export class StreamRegistry implements StreamHost<Stream> {
   readonly limits: RegistryLimits
@@ -159,11 +159,11 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   isResumed({ owner, sessionId }: Stream): boolean {
-    return this.#sessions?.isResumed(owner, sessionId) === true
+    return this.#sessions?.of(owner, sessionId).isResumed === true
   }
 
   answersDirectly({ owner, sessionId }: Stream): boolean {
-    return this.#sessions?.answersDirectly(owner, sessionId) === true
+    return this.#sessions?.of(owner, sessionId).isDirect === true
   }
 
   namePing(stream: Stream): string {

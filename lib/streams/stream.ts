@@ -45,8 +45,9 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   endpointId: string | undefined
   /** It counts in its owner's share of all that is held. */
   hasPlace = false
-  /** When its time is over, once it has ended. */
+  /** When its time is over, once it has ended; and in which rank it is kept until then. */
   keptUntil = Infinity
+  keptAs: number | undefined
   pingId: string | undefined
   #state: StreamState = 'live'
   readonly #outstanding: OutstandingRequests
@@ -181,11 +182,11 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   ): boolean {
     if (this.isEnded) return false
     if (to - from > this.#host.limits.maxEventBytes) return this.fail('event-too-large')
-    if (!this.#backPressure.mayTake(isSameWrite, this.#isFollowed)) return this.fail('overflow')
+    if (!this.#backPressure.mayTake(isSameWrite, this.isFollowed)) return this.fail('overflow')
     const messages = this.#outstanding.read(bytes, from, to, fields)
     if (this.#outstanding.needsPing(messages)) this.#ping()
     if (!this.#keep(bytes, from, to)) return this.fail('overflow')
-    this.#backPressure.appended(this.#isFollowed)
+    this.#backPressure.appended(this.isFollowed)
     // A request may hand the stream off at once, with all of it written.
     this.#outstanding.note(messages, this.log.last)
     this.readers.current?.wake()
@@ -403,6 +404,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   missed(): void {
     this.readers.isConnecting = false
     this.signOfLife()
+    this.#host.readerChanged(this)
     if (!this.hasReader) this.#readerLeft()
   }
 
@@ -464,7 +466,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   }
 
   /** A reader makes room in it, or is about to. */
-  get #isFollowed(): boolean {
+  get isFollowed(): boolean {
     return this.hasReader || this.readers.isConnecting
   }
 

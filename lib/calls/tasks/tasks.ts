@@ -256,7 +256,7 @@ class TaskDeclarations {
         : undefined
     const { capabilities } = result
     if (!isObject(capabilities)) return undefined
-    const isDiscovery = context.messages.some(({ method }) => method === 'server/discover')
+    const { isDiscovery } = context.facts
     const revision = isDiscovery
       ? FIRST_STATELESS_REVISION
       : parseRevision(result['protocolVersion'])

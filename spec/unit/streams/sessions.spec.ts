@@ -6,25 +6,25 @@ import { Sessions } from '../../../lib/streams/sessions.js'
 describe('the memory of sessions', () => {
   it('knows nothing at first', () => {
     const sessions = new Sessions(10)
-    expect(sessions.revisionOf('owner', 'a')).toBeUndefined()
-    expect(sessions.followsLinks('owner', 'a')).toBe(false)
+    expect(sessions.of('owner', 'a').revision).toBeUndefined()
+    expect(sessions.of('owner', 'a').followsLinks).toBe(false)
   })
 
   it('remembers revision and proof, each without the other', () => {
     const sessions = new Sessions(10)
     sessions.negotiated('owner', 'a', '2025-11-25')
-    expect(sessions.revisionOf('owner', 'a')).toBe('2025-11-25')
-    expect(sessions.followsLinks('owner', 'a')).toBe(false)
+    expect(sessions.of('owner', 'a').revision).toBe('2025-11-25')
+    expect(sessions.of('owner', 'a').followsLinks).toBe(false)
     sessions.noteFollowsLinks('owner', 'a')
-    expect(sessions.revisionOf('owner', 'a')).toBe('2025-11-25')
-    expect(sessions.followsLinks('owner', 'a')).toBe(true)
+    expect(sessions.of('owner', 'a').revision).toBe('2025-11-25')
+    expect(sessions.of('owner', 'a').followsLinks).toBe(true)
 
     sessions.noteFollowsLinks('owner', 'b')
-    expect(sessions.revisionOf('owner', 'b')).toBeUndefined()
-    expect(sessions.followsLinks('owner', 'b')).toBe(true)
+    expect(sessions.of('owner', 'b').revision).toBeUndefined()
+    expect(sessions.of('owner', 'b').followsLinks).toBe(true)
 
     sessions.negotiated('owner', 'c', undefined)
-    expect(sessions.revisionOf('owner', 'c')).toBeUndefined()
+    expect(sessions.of('owner', 'c').revision).toBeUndefined()
   })
 
   it('starts afresh when a session is initialized again, and when it has ended', () => {
@@ -32,12 +32,12 @@ describe('the memory of sessions', () => {
     sessions.negotiated('owner', 'a', '2025-06-18')
     sessions.noteFollowsLinks('owner', 'a')
     sessions.negotiated('owner', 'a', '2025-11-25')
-    expect([sessions.revisionOf('owner', 'a'), sessions.followsLinks('owner', 'a')]).toEqual([
+    expect([sessions.of('owner', 'a').revision, sessions.of('owner', 'a').followsLinks]).toEqual([
       '2025-11-25',
       false
     ])
     sessions.delete('owner', 'a')
-    expect([sessions.revisionOf('owner', 'a'), sessions.followsLinks('owner', 'a')]).toEqual([
+    expect([sessions.of('owner', 'a').revision, sessions.of('owner', 'a').followsLinks]).toEqual([
       undefined,
       false
     ])
@@ -47,9 +47,9 @@ describe('the memory of sessions', () => {
   it('forgets the session that was used longest ago', () => {
     const sessions = new Sessions(3)
     for (const id of ['a', 'b', 'c']) sessions.negotiated('owner', id, '2025-11-25')
-    sessions.revisionOf('owner', 'a')
+    sessions.of('owner', 'a').revision
     sessions.negotiated('owner', 'd', '2025-11-25')
-    expect(['a', 'b', 'c', 'd'].map(id => sessions.revisionOf('owner', id) !== undefined)).toEqual([
+    expect(['a', 'b', 'c', 'd'].map(id => sessions.of('owner', id).revision !== undefined)).toEqual([
       true,
       false,
       true,
@@ -61,30 +61,30 @@ describe('the memory of sessions', () => {
     const sessions = new Sessions(10)
     sessions.negotiated('a', 'session', '2025-11-25')
     sessions.noteFollowsLinks('b', 'session')
-    expect([sessions.revisionOf('a', 'session'), sessions.followsLinks('a', 'session')]).toEqual([
+    expect([sessions.of('a', 'session').revision, sessions.of('a', 'session').followsLinks]).toEqual([
       '2025-11-25',
       false
     ])
-    expect([sessions.revisionOf('b', 'session'), sessions.followsLinks('b', 'session')]).toEqual([
+    expect([sessions.of('b', 'session').revision, sessions.of('b', 'session').followsLinks]).toEqual([
       undefined,
       true
     ])
     sessions.delete('b', 'session')
-    expect(sessions.revisionOf('a', 'session')).toBe('2025-11-25')
+    expect(sessions.of('a', 'session').revision).toBe('2025-11-25')
   })
 
   it('lets the owner make room that has most', () => {
     const sessions = new Sessions(3)
     sessions.negotiated('a', 'mine', '2025-11-25')
     for (let n = 0; n < 10; n++) sessions.negotiated('b', `${n}`, '2025-11-25')
-    expect(sessions.revisionOf('a', 'mine')).toBe('2025-11-25')
-    expect(sessions.revisionOf('b', '9')).toBe('2025-11-25')
-    expect(sessions.revisionOf('b', '0')).toBeUndefined()
+    expect(sessions.of('a', 'mine').revision).toBe('2025-11-25')
+    expect(sessions.of('b', '9').revision).toBe('2025-11-25')
+    expect(sessions.of('b', '0').revision).toBeUndefined()
   })
 
   it('keeps nothing of a session whose id is absurdly long', () => {
     const sessions = new Sessions(3)
     sessions.negotiated('a', 'x'.repeat(1025), '2025-11-25')
-    expect(sessions.revisionOf('a', 'x'.repeat(1025))).toBeUndefined()
+    expect(sessions.of('a', 'x'.repeat(1025)).revision).toBeUndefined()
   })
 })

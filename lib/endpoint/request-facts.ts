@@ -1,0 +1,144 @@
+// What the messages of a request say: read in one pass, and all that is kept of them while the
+// endpoint works.
+import { CLIENT_INFO, metaOf } from '../protocol/envelope.js'
+import {
+  cancelledRequest,
+  isInexactId,
+  isInitialize,
+  isObject,
+  isOversizedId,
+  isRequest,
+  isRequestId,
+  isResponse,
+  type Message,
+  MOST_MESSAGES,
+  paramsOf,
+  type RequestId
+} from '../protocol/json-rpc.js'
+import { declaresStreams, isStreamMethod } from '../protocol/stream-messages.js'
+
+/** Names in `initialize` of the official SDKs and of the large hosts. */
+const KNOWN_CLIENTS = new RegExp(
+  '^(?:mcp|mcp-inspector|inspector-client|claude-ai|claude-code|visual studio code.*|' +
+    'cursor-vscode|codex-mcp-client|gemini-cli-mcp-client|goose)$',
+  'i'
+)
+
+const NO_IDS: readonly RequestId[] = []
+const NO_NAMES: readonly string[] = []
+/** Messages that a debug line names. */
+const MOST_NAMED = 3
+/** Characters of a method, or of the name of a tool or a resource, that are kept. */
+const LONGEST_NAME = 128
+
+export class RequestFacts {
+  /** How many messages there are; 0: the body is not known, or there is none. */
+  count = 0
+  /** Ids of its requests, in order. */
+  requestIds = NO_IDS
+  /** Ids of the requests that its responses answer. */
+  answered = NO_IDS
+  /** Ids of the requests that its notifications cancel. */
+  cancelled = NO_IDS
+  /** Progress tokens of its requests. */
+  progressTokens = NO_IDS
+  /** `initialize` is among them, and `server/discover`, and one of `stream/...`. */
+  isInitialize = false
+  isDiscovery = false
+  hasStreamMethod = false
+  /** It declares the Streams draft; in a message that asks what the server can do. */
+  declaresStreams = false
+  declaresWhereAsked = false
+  /** It names a client that is known to read event streams. */
+  isOfKnownClient = false
+  /** An id is a number that JavaScript cannot hold. */
+  isInexact = false
+  /** An id, or a progress token, is too long to be kept, or cannot be held. */
+  isOversized = false
+  /** `params` of a request has a `_meta` or a `requestState`, in which tokens may stand. */
+  hasMeta = false
+  #named = NO_NAMES
+
+  constructor(messages: readonly Message[]) {
+    this.count = messages.length
+    for (const message of messages) this.#read(message)
+  }
+
+  /** It is a batch that is too large to be tracked: it passes to the endpoint untouched. */
+  get isTooMany(): boolean {
+    return this.count > MOST_MESSAGES
+  }
+
+  /** There are only responses. */
+  get areResponses(): boolean {
+    return this.count > 0 && this.answered.length === this.count
+  }
+
+  /** What it asks for, such as `tools/call report`: for the debug log. */
+  get inWords(): string {
+    if (this.count === 0) return 'a request whose body is not known'
+    const rest = this.count - this.#named.length
+    const named = this.#named.join(', ')
+    return rest > 0 ? `${named} and ${rest} more` : named
+  }
+
+  #read(message: Message): void {
+    const { id, method, params } = message
+    if (isInexactId(id)) this.isInexact = true
+    if (isOversizedId(id)) this.isOversized = true
+    if (typeof method === 'string') this.#readCall(message, method)
+    else if (isResponse(message)) this.answered = added(this.answered, message.id)
+    if (this.#named.length < MOST_NAMED) this.#name(method, params)
+  }
+
+  #readCall(message: Message, method: string): void {
+    const params = paramsOf(message)
+    const isAsking = isRequest(message)
+    const isBeginning = isInitialize(message)
+    const isDiscovering = method === 'server/discover'
+    if (isAsking) this.requestIds = added(this.requestIds, message.id)
+    else {
+      const cancelled = cancelledRequest(message)
+      if (cancelled !== undefined) this.cancelled = added(this.cancelled, cancelled)
+    }
+    if (isBeginning) this.isInitialize = true
+    else if (isDiscovering) this.isDiscovery = true
+    else if (isStreamMethod(message)) this.hasStreamMethod = true
+    if (isBeginning || isObject(params['_meta']))
+      this.#readMeta(message, params, isBeginning || isDiscovering)
+    if (params['_meta'] !== undefined || params['requestState'] !== undefined) this.hasMeta = true
+    const { progressToken } = metaOf(params)
+    if (!isRequestId(progressToken)) return
+    if (typeof progressToken === 'string' && isOversizedId(progressToken)) this.isOversized = true
+    else if (isAsking) this.progressTokens = added(this.progressTokens, progressToken)
+  }
+
+  /** What it says of its client. */
+  #readMeta(message: Message, params: Record<string, unknown>, asksForCapabilities: boolean): void {
+    if (declaresStreams(message)) {
+      this.declaresStreams = true
+      if (asksForCapabilities) this.declaresWhereAsked = true
+    }
+    const info = isInitialize(message) ? params['clientInfo'] : metaOf(params)[CLIENT_INFO]
+    if (isObject(info) && typeof info['name'] === 'string' && KNOWN_CLIENTS.test(info['name']))
+      this.isOfKnownClient = true
+  }
+
+  #name(method: unknown, params: unknown): void {
+    const { name, uri } = (params ?? {}) as { name?: unknown; uri?: unknown }
+    const what = typeof name === 'string' ? name : typeof uri === 'string' ? uri : ''
+    const words = typeof method === 'string' ? method : 'an answer'
+    const text = what === '' ? words : `${words} ${shortened(what)}`
+    this.#named = [...this.#named, shortened(text)]
+  }
+}
+
+/** Most requests have one message: a list is made for it, and copied for each further one. */
+function added(ids: readonly RequestId[], id: RequestId): readonly RequestId[] {
+  return ids.length === 0 ? [id] : [...ids, id]
+}
+
+/** A copy, as a part of a string keeps all of it in memory. */
+function shortened(text: string): string {
+  return text.length <= LONGEST_NAME ? text : Buffer.from(text.slice(0, LONGEST_NAME)).toString()
+}
