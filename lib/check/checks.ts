@@ -31,50 +31,65 @@ export async function* check(
   yield isBehindUs
     ? ok('the middleware is in front of it')
     : failed(
-        'the middleware is not in front of it: it is not mounted, or on another path, or behind ' +
+        "the middleware is not in front of it: app.use('/mcp', mcpStreams()) on its path, before " +
           'what answers'
       )
-  const list = await endpoint.request('tools/list')
-  // Where it is in front of streams, a stream begins at once, whoever writes to it.
-  const isDue = isBehindUs && endpoint.linkOf(list) !== undefined
-  if (isEventStream(list)) yield* streamFindings(endpoint, greeting, list, isBehindUs)
-  else {
-    await discard(list)
-    yield unknown(
-      list.ok
-        ? 'answers are JSON: there is no stream to look at in an answer that comes at once'
-        : `tools/list is answered ${list.status}: perhaps there is more to see with --header`
-    )
+  // What comes without the middleware is no fault of its own.
+  const isDue = isBehindUs && (yield* answerFindings(endpoint, greeting))
+  const modern = await endpoint.alsoSpeaks()
+  if (modern !== undefined) {
+    yield ok(`it speaks ${modern.revision}, too`)
+    if (isBehindUs) yield* answerFindings(endpoint, modern, `${modern.revision}: `)
+    endpoint.speaks(greeting)
   }
-  yield* corsFindings(endpoint)
-  yield* openStreamFindings(endpoint, greeting, isDue, options)
+  if (isBehindUs) yield* corsFindings(endpoint)
+  yield* openStreamFindings(endpoint, greeting, isBehindUs, isDue, options)
+}
+
+/** Looks at an answer. Returns whether it is a stream of the middleware: it begins at once. */
+async function* answerFindings(
+  endpoint: Endpoint,
+  greeting: Greeting,
+  prefix = ''
+): AsyncGenerator<Finding, boolean> {
+  const list = await endpoint.request('tools/list')
+  if (isEventStream(list)) {
+    for await (const { mark, text } of streamFindings(endpoint, greeting, list))
+      yield { mark, text: prefix + text }
+    return endpoint.linkOf(list) !== undefined
+  }
+  await discard(list)
+  yield unknown(
+    list.ok
+      ? `${prefix}answers are JSON: there is no stream to look at in an answer that comes at once`
+      : `${prefix}tools/list is answered ${list.status}: perhaps there is more to see with --header`
+  )
+  return false
 }
 
 async function* streamFindings(
   endpoint: Endpoint,
   greeting: Greeting,
-  response: Response,
-  isBehindUs: boolean
+  response: Response
 ): AsyncGenerator<Finding> {
   const link = endpoint.linkOf(response)
   const blocks = await read(response)
   const ids = blocks.flatMap(({ id }) => id ?? [])
   if (ids.some(id => parseEventId(id) === undefined)) {
     yield failed(
-      'event ids of another: this response has not come through the middleware, or its option ' +
-        '`eventStore` leaves it alone'
+      "event ids of another: leave out the option eventStore: 'leave', and mount the middleware " +
+        'in front of all that answers'
     )
     return
   }
   if (link === undefined) {
-    if (isBehindUs)
-      yield failed(
-        'no stream link: this response was left alone; DEBUG=mcp-streams at the server says why'
-      )
+    yield failed(
+      'no stream link: this response was left alone; DEBUG=mcp-streams at the server says why'
+    )
     return
   }
   yield ok('stream link in the head')
-  yield ids.length > 0 ? ok('event ids of ours') : failed('no event ids')
+  yield ids.length > 0 ? ok('event ids of ours') : failed(`no event ids${PRIMER}`)
   yield* resumeFindings(endpoint, greeting, link, blocks)
 }
 
@@ -104,33 +119,37 @@ async function* resumeFindings(
 
 /** [2025-11-25] From this revision on, a stream begins with an id and empty data. */
 function primerFinding([first]: readonly Block[], revision: string): Finding {
-  if (first?.id === undefined) return failed('no event id before the first message')
+  if (first?.id === undefined) return failed(`no event id before the first message${PRIMER}`)
   const isNamed = !first.isMessage
   if (first.data !== '' && !isNamed)
-    return failed('the first event is a message: a cut before it could not be resumed')
+    return failed(`the first event is a message, and a cut before it could not be resumed${PRIMER}`)
   const shouldBeNamed = revision < FIRST_POLLING_REVISION
   const said = quoted(revision)
   return isNamed === shouldBeNamed
     ? ok(`a first id, in the form that ${said} takes`)
-    : failed(`the first id is in the form of another revision than ${said}`)
+    : failed(`the first id is in the form of another revision than ${said}${PRIMER}`)
 }
+
+const PRIMER = ': leave out the option primer, or let what is in between pass events on as they are'
 
 async function resumed(how: string, expected: string, response: Response): Promise<Finding> {
   const { status } = response
   if (status !== 200) {
     const isRefused = isOfMiddleware(await answerIn(response))
-    const hint = !isRefused && NO_ROUTE.has(status) ? NOT_FOR_GET : ''
+    const hint = isRefused ? REFUSED : NO_ROUTE.has(status) ? NOT_FOR_GET : NOT_FROM_US
     return failed(`not resumed ${how}: ${status}${hint}`)
   }
   return messagesIn(await read(response)) === expected
     ? ok(`resumes ${how}`)
-    : failed(`resumed ${how}, with other messages`)
+    : failed(`resumed ${how}, with other messages: let nothing in between cache or change them`)
 }
 
 /** What a router answers to a method for which it has nothing. */
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405])
-const NOT_FOR_GET =
-  ', and not from the middleware: it must get GET and DELETE too (app.use or app.all, not app.post)'
+const NOT_FROM_US = ', and not from the middleware'
+const NOT_FOR_GET = `${NOT_FROM_US}: it must get GET and DELETE too (app.use or app.all, not app.post)`
+const REFUSED =
+  ': set the option backplane if there are several instances, and owner if credentials change'
 
 function messagesIn(blocks: readonly Block[]): string {
   return blocks
@@ -161,7 +180,9 @@ async function* corsFindings(endpoint: Endpoint): AsyncGenerator<Finding> {
   if (allowed === origin) return
   const page = allowed === '*' ? ANY_PAGE : allowed
   if (await endpoint.refusesPagesOf(page))
-    yield failed(`CORS allows ${quoted(allowed)}, but the option allowedOrigins does not`)
+    yield failed(
+      `CORS allows ${quoted(allowed)}, but the option allowedOrigins does not: name it there`
+    )
 }
 
 /** An origin that no server has named. */

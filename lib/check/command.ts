@@ -20,6 +20,8 @@ through at once, can a cut stream be resumed, may pages use it.
   --keep-alive  Seconds of silence after which a comment should have come. Default: 20.
   --timeout     Seconds that the endpoint's answers may take together. Default: 8.
 
+  --version     Prints the version of the package.
+
 Exit code: 0 when all is well, 1 when a client would suffer, 2 when it could not be checked.`
 
 const MARKS: Record<Mark, [sign: string, style: 'green' | 'red' | 'yellow']> = {
@@ -34,7 +36,8 @@ const OPTIONS = {
   arguments: { type: 'string' },
   'keep-alive': { type: 'string', default: '20' },
   timeout: { type: 'string', default: '8' },
-  help: { type: 'boolean', short: 'h', default: false }
+  help: { type: 'boolean', short: 'h', default: false },
+  version: { type: 'boolean', default: false }
 } satisfies ParseArgsConfig['options']
 
 /** The command line is invalid; the message says why. */
@@ -45,10 +48,12 @@ export interface Output {
   out(line: string): void
   err(line: string): void
   readonly isColoured: boolean
+  /** Of the package. */
+  readonly version: string
 }
 
 export async function command(args: string[], output: Output): Promise<number> {
-  let given: Arguments | 'help'
+  let given: Arguments | 'help' | 'version'
   try {
     given = parse(args)
   } catch (error) {
@@ -56,25 +61,27 @@ export async function command(args: string[], output: Output): Promise<number> {
     output.err(error.message)
     return 2
   }
-  if (given === 'help') {
-    output.out(USAGE)
+  if (given === 'help' || given === 'version') {
+    output.out(given === 'help' ? USAGE : output.version)
     return 0
   }
   const { url, headers, keepAlive, timeout, call } = given
   const endpoint = new Endpoint(url, headers, timeout)
-  let hasFailed = false
+  const counts: Record<Mark, number> = { ok: 0, failed: 0, unknown: 0 }
   try {
     for await (const { mark, text } of check(endpoint, { keepAlive, call })) {
       output.out(lineOf(mark, text, output))
-      hasFailed ||= mark === 'failed'
+      counts[mark]++
     }
+    const unseen = counts.unknown === 0 ? '' : `, ${counts.unknown} not seen`
+    output.out(`${counts.ok} right, ${counts.failed} to mend${unseen}`)
   } catch (error) {
     output.err(lineOf('failed', endpoint.reasonOf(error), output))
     return 2
   } finally {
     await endpoint.leave()
   }
-  return hasFailed ? 1 : 0
+  return counts.failed > 0 ? 1 : 0
 }
 
 function lineOf(mark: Mark, text: string, { isColoured }: Output): string {
@@ -92,13 +99,16 @@ interface Arguments {
   readonly timeout: number
 }
 
-function parse(args: string[]): Arguments | 'help' {
+function parse(args: string[]): Arguments | 'help' | 'version' {
   const { values, positionals } = optionsIn(args)
   if (values.help) return 'help'
+  if (values.version) return 'version'
   const [command, address, ...more] = positionals
   if (command !== undefined && command !== 'check' && URL.canParse(command))
     throw new UsageError(`"check" is missing: express-mcp-streams check ${command}`)
-  if (command !== 'check' || address === undefined || more.length > 0) throw new UsageError(USAGE)
+  if (command !== undefined && command !== 'check')
+    throw new UsageError(`Unknown command "${command}": there is only "check"\n\n${USAGE}`)
+  if (command === undefined || address === undefined || more.length > 0) throw new UsageError(USAGE)
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new UsageError(`${address} is no http(s) URL`)

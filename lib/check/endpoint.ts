@@ -69,14 +69,34 @@ export class Endpoint {
       if (revision < FIRST_STATELESS_REVISION) await this.#initialized()
       return this.#greeting
     }
-    this.#greeting = { ...greetingOf(FIRST_STATELESS_REVISION, initialize), sessionId: undefined }
+    const modern = await this.#discover(initialize)
+    if (modern !== undefined) return modern
+    throw new Unusable(
+      `it answers ${initialize.status} to initialize${contentOf(initialize, answer)}: ` +
+        'this is no MCP endpoint'
+    )
+  }
+
+  /** After `greet()`: the modern revision, if it is spoken beside an older one, from now on. */
+  async alsoSpeaks(): Promise<Greeting | undefined> {
+    const greeting = this.#greeting
+    if (greeting === undefined || greeting.revision >= FIRST_STATELESS_REVISION) return undefined
+    const modern = await this.#discover(new Response())
+    if (modern === undefined) this.#greeting = greeting
+    return modern
+  }
+
+  /** From now on, requests are of that revision and session. */
+  speaks(greeting: Greeting): void {
+    this.#greeting = greeting
+  }
+
+  async #discover({ headers }: Response): Promise<Greeting | undefined> {
+    const revision = FIRST_STATELESS_REVISION
+    this.#greeting = { revision, sessionId: undefined, head: headers }
     const discover = await this.request('server/discover')
-    if (resultIn(await answerIn(discover)) === undefined)
-      throw new Unusable(
-        `it answers ${initialize.status} to initialize${contentOf(initialize, answer)}: ` +
-          'this is no MCP endpoint'
-      )
-    return (this.#greeting = greetingOf(FIRST_STATELESS_REVISION, discover))
+    if (resultIn(await answerIn(discover)) === undefined) return undefined
+    return (this.#greeting = greetingOf(revision, discover))
   }
 
   request(
@@ -96,14 +116,23 @@ export class Endpoint {
     return this.#fetch(url, { headers: { Accept: EVENT_STREAM, ...headers } }, signal)
   }
 
-  /** Whether the middleware is there: only it has an error of its own for an unknown stream. */
   async isBehindMiddleware(): Promise<boolean> {
-    return isOfMiddleware(await answerIn(await this.#postToNoStream()))
+    return (await this.#statusOfMiddleware()) !== undefined
   }
 
   async refusesPagesOf(origin: string): Promise<boolean> {
-    const response = await this.#postToNoStream({ Origin: origin })
-    return isOfMiddleware(await answerIn(response)) && response.status === 403
+    return (await this.#statusOfMiddleware({ Origin: origin })) === 403
+  }
+
+  /**
+   * The status of what only the middleware answers; `undefined`: it is not there. First what names
+   * no stream, for which no other instance is asked; then what needs no body that is read ahead.
+   */
+  async #statusOfMiddleware(headers: Record<string, string> = {}): Promise<number | undefined> {
+    const poll = await this.request('stream/poll', {}, headers)
+    if (isOfMiddleware(await answerIn(poll))) return poll.status
+    const response = await this.#postToNoStream(headers)
+    return isOfMiddleware(await answerIn(response)) ? response.status : undefined
   }
 
   preflight(origin: string): Promise<Response> {
@@ -145,7 +174,7 @@ export class Endpoint {
     await discard(await this.#post(this.url, { method }))
   }
 
-  #postToNoStream(headers: Record<string, string> = {}): Promise<Response> {
+  #postToNoStream(headers: Record<string, string>): Promise<Response> {
     this.#asked = 'a POST to a stream that there is not'
     const url = new URL(this.url)
     url.searchParams.set(STREAM_PARAMETER, NO_STREAM)
@@ -236,7 +265,9 @@ export function resultIn(answer: Answer | undefined): Record<string, unknown> | 
 /** Whether a JSON-RPC response is an error of the middleware's own. */
 export function isOfMiddleware(answer: Answer | undefined): boolean {
   const error = answer?.['error']
-  return isObject(error) && error['code'] === STREAM_ERROR
+  if (!isObject(error)) return false
+  const { code, data } = error
+  return code === STREAM_ERROR || (isObject(data) && data['reason'] === 'invalid-params')
 }
 
 function contentOf({ headers }: Response, answer: Answer | undefined): string {

@@ -37,12 +37,19 @@ export interface Call {
 /** Milliseconds within which the first bytes of an open stream must have come. */
 const FIRST_BYTES_WITHIN = 2000
 
-const ENDED = failed('the open stream was ended, with nobody asking for it')
+const ENDED = failed(
+  'the open stream was ended, with nobody asking for it: let the endpoint keep its GET open, ' +
+    'and what is in between, too'
+)
 
-/** @param isDue whether a stream begins at once, even if the endpoint writes nothing. */
+/**
+ * @param isBehindUs whether comments are to be expected.
+ * @param isDue whether a stream begins at once, even if the endpoint writes nothing.
+ */
 export async function* openStreamFindings(
   endpoint: Endpoint,
   greeting: Greeting,
+  isBehindUs: boolean,
   isDue: boolean,
   { keepAlive, call }: OpenStreamOptions
 ): AsyncGenerator<Finding> {
@@ -69,7 +76,7 @@ export async function* openStreamFindings(
     else if (first === 'end') yield ENDED
     else {
       yield ok('first bytes of an open stream come through at once')
-      const finding = await keepAliveFinding(stream, keepAlive, call !== undefined)
+      const finding = await keepAliveFinding(stream, keepAlive, isBehindUs, call !== undefined)
       yield (await failureOf(stream.heard, call)) ?? finding
     }
   } finally {
@@ -82,7 +89,8 @@ const OVER = unknown(
 )
 const SHOWN = `${FIRST_BYTES_WITHIN / 1000} s`
 const HELD_BACK = failed(
-  `an open stream shows nothing for ${SHOWN}: something on the way holds it back`
+  `an open stream shows nothing for ${SHOWN}: something on the way holds it back; turn its ` +
+    'buffering off (HAProxy: option http-no-delay)'
 )
 const QUIET = unknown(
   `first bytes and keep-alive: nothing is written to an open stream for ${SHOWN}, or gets through`
@@ -177,9 +185,11 @@ function absence({ status }: Response, call: Call | undefined): string {
 async function keepAliveFinding(
   stream: OpenStream,
   keepAlive: number,
+  isBehindUs: boolean,
   mayEnd: boolean
 ): Promise<Finding> {
   const begin = now()
+  const none = `no comment in ${keepAlive / 1000} s of silence`
   const decoder = new TextDecoder()
   for (;;) {
     // Waits for `keepAlive` of silence, and gives up after twice that time if bytes keep coming.
@@ -189,10 +199,9 @@ async function keepAliveFinding(
     if (read === undefined)
       return heardAt > begin + keepAlive
         ? unknown('keep-alive: it is never silent')
-        : failed(
-            `no comment in ${keepAlive / 1000} s of silence: what cuts idle connections ` +
-              'will cut its streams'
-          )
+        : isBehindUs
+          ? failed(`${none}, so what cuts idle connections cuts streams: set keepAlive below that`)
+          : unknown(`keep-alive: ${none}`)
     if (read === 'cut') return stream.cutFinding()
     if (read === 'end')
       return mayEnd ? unknown('keep-alive: the call was over before it was silent for long') : ENDED

@@ -13,11 +13,14 @@ import { promisify } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { command } from '../../../lib/check/command.js'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
+import { Hub } from '../../helpers/backplane/memory.js'
 import { freePort } from '../../helpers/free-port.js'
 import { closeLater, listen, listenOnLoopback } from '../../helpers/listen.js'
 import { sdkV1Stateful, sdkV1Stateless, type SdkV1Options } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
+import { serve } from '../../helpers/serve.js'
 import { selfSigned } from '../../features/hand-off/self-signed.js'
+import { manifest } from '../package/project.js'
 import { root } from '../readme/markdown.js'
 import { programs, startNginx } from '../proxies/configurations.js'
 
@@ -25,8 +28,15 @@ import { programs, startNginx } from '../proxies/configurations.js'
 
 interface Run {
   code: number | null
+  /** Without the last line, if that sums up. */
   lines: string[]
+  summary?: string | undefined
   stderr: string
+}
+
+const summed = (run: Run): Run => {
+  const isSummed = / right, /.test(run.lines.at(-1) ?? '')
+  return isSummed ? { ...run, lines: run.lines.slice(0, -1), summary: run.lines.at(-1) } : run
 }
 
 async function check(...args: string[]): Promise<Run> {
@@ -35,9 +45,10 @@ async function check(...args: string[]): Promise<Run> {
   const code = await command(args, {
     out: line => lines.push(line),
     err: line => (stderr += `${line}\n`),
-    isColoured: false
+    isColoured: false,
+    version: '1.2.3'
   })
-  return { code, lines, stderr }
+  return summed({ code, lines, stderr })
 }
 
 /** Not as patient as it is by itself, so that a spec is not kept waiting. */
@@ -49,7 +60,7 @@ function run(...args: string[]): Promise<Run> {
   const program = fileURLToPath(new URL('../../../dist/check/index.js', import.meta.url))
   return new Promise(resolve => {
     const child = execFile(process.execPath, [program, ...args], (_, stdout, stderr) =>
-      resolve({ code: child.exitCode, lines: stdout.trimEnd().split('\n'), stderr })
+      resolve(summed({ code: child.exitCode, lines: stdout.trimEnd().split('\n'), stderr }))
     )
   })
 }
@@ -86,6 +97,7 @@ const WELL = [
   '✓ first bytes of an open stream come through at once',
   expect.stringMatching(/^✓ silence is broken after \d s$/)
 ]
+const ALL_WELL = { code: 0, lines: WELL, summary: '10 right, 0 to mend, 1 not seen', stderr: '' }
 
 describe('the command', () => {
   beforeAll(async () => {
@@ -94,7 +106,7 @@ describe('the command', () => {
 
   it('prints line by line, and exits with 0 where all is well', async () => {
     const well = await run('check', await serveApp(mounted()), '--keep-alive', '2')
-    expect(well).toEqual({ code: 0, lines: WELL, stderr: '' })
+    expect(well).toEqual(ALL_WELL)
   })
 
   it('exits with 1 where a client would suffer, and with 2 where it could not look', async () => {
@@ -103,12 +115,13 @@ describe('the command', () => {
     const none = await run('check', bare.replace('/mcp', '/none'))
     expect(none).toMatchObject({ code: 2, lines: [''], stderr: expect.stringMatching(/^✗ it ans/) })
     expect(await run()).toMatchObject({ code: 2, stderr: expect.stringMatching(/^Usage: /) })
+    expect(await run('--version')).toMatchObject({ code: 0, lines: [manifest.version] })
   })
 })
 
 describe('an endpoint that is well', () => {
   it('passes with the middleware in front of it', async () => {
-    expect(await look(await serveApp(mounted()))).toEqual({ code: 0, lines: WELL, stderr: '' })
+    expect(await look(await serveApp(mounted()))).toEqual(ALL_WELL)
   })
 
   it('passes with JSON answers, as far as they can be looked at', async () => {
@@ -128,6 +141,27 @@ describe('an endpoint that is well', () => {
     expect(lines[0]).toBe('✓ MCP endpoint, revision 2026-07-28, without sessions')
     expect(lines.at(-1)).toMatch(/^– first bytes and keep-alive: there is no listen channel/)
     expect(code).toBe(0)
+  })
+
+  it('is looked at in both revisions, if it speaks an older one and 2026-07-28', async () => {
+    const app = express().use('/mcp', middleware()).all('/mcp', sdkV2Handler())
+    const { code, lines } = await look(await serveApp(app))
+    expect(lines).toEqual([
+      '✓ MCP endpoint, revision 2025-11-25, without sessions',
+      ...WELL.slice(1, 8),
+      '✓ it speaks 2026-07-28, too',
+      expect.stringMatching(/^– 2026-07-28: answers are JSON/),
+      '– no CORS: pages of other origins cannot use it',
+      expect.stringMatching(/^– first bytes and keep-alive: there is no listen channel/)
+    ])
+    expect(code).toBe(0)
+  })
+
+  it('is not waited for while its instance does not know the others yet', async () => {
+    const backplane = new Hub().join()
+    backplane.isUp = false // until it has connected to Redis
+    const { url } = await serve(sdkV1Stateful(), { backplane, keepAlive: 200 })
+    expect(await look(url)).toEqual(ALL_WELL)
   })
 
   it.each([
@@ -192,8 +226,8 @@ describe('an endpoint that is not well', () => {
   // Those that are waited for are waited for together: then no `afterEach` runs.
 
   const NOT_IN_FRONT =
-    '✗ the middleware is not in front of it: it is not mounted, or on another path, ' +
-    'or behind what answers'
+    "✗ the middleware is not in front of it: app.use('/mcp', mcpStreams()) on its path, " +
+    'before what answers'
 
   it.concurrent.each([
     ['without the middleware', () => express().all('/mcp', sdkV1Stateful())],
@@ -211,7 +245,7 @@ describe('an endpoint that is not well', () => {
     ]
   ])('fails %s', async (_, app) => {
     const { code, lines } = await look(await serveApp(app()))
-    expect(lines).toContain(NOT_IN_FRONT)
+    expect(lines.filter(line => line.startsWith('✗'))).toEqual([NOT_IN_FRONT])
     // Its listen channel is quiet, as nobody writes to it: that is no fault of what is in between.
     expect(lines.at(-1)).toMatch(/^– first bytes and keep-alive: /)
     expect(code).toBe(1)
@@ -240,7 +274,7 @@ describe('an endpoint that is not well', () => {
       await serveApp(express().use('/mcp', streams).all('/mcp', endpoint))
     )
     expect(lines).toContainEqual(
-      expect.stringMatching(/^✗ event ids of another: .* `eventStore` leaves it alone$/)
+      expect.stringMatching(/^✗ event ids of another: leave out the option eventStore: 'leave'/)
     )
     expect(lines.at(-1)).toMatch(/^– first bytes and keep-alive: nothing is written /)
     expect(code).toBe(1)
@@ -252,7 +286,8 @@ describe('an endpoint that is not well', () => {
     const url = await serveApp(express().use('/mcp', streams).all('/mcp', sdkV1Stateful()))
     const { code, lines } = await look(url)
     expect(lines.at(-1)).toBe(
-      '✗ no comment in 0.5 s of silence: what cuts idle connections will cut its streams'
+      '✗ no comment in 0.5 s of silence, so what cuts idle connections cuts streams: ' +
+        'set keepAlive below that'
     )
     expect(code).toBe(1)
   })
@@ -265,7 +300,7 @@ describe('an endpoint that is not well', () => {
     const { code, lines } = await look(await serveApp(mounted({}, endsAtOnce)))
     expect(lines).toEqual([
       ...WELL.slice(0, -2),
-      '✗ the open stream was ended, with nobody asking for it'
+      expect.stringMatching(/^✗ the open stream was ended, with nobody asking for it: let the /)
     ])
     expect(code).toBe(1)
   })
@@ -398,7 +433,8 @@ describe('behind something that passes bodies on in one piece', () => {
     })
     const { code, lines } = await look(`${url}/mcp`)
     expect(lines.at(-1)).toBe(
-      '✗ an open stream shows nothing for 2 s: something on the way holds it back'
+      '✗ an open stream shows nothing for 2 s: something on the way holds it back; ' +
+        'turn its buffering off (HAProxy: option http-no-delay)'
     )
     expect(code).toBe(1)
   })
@@ -538,6 +574,7 @@ describe('what cannot be checked', () => {
       ['https://a.example/mcp', '--call', 'x'],
       /^"check" is missing: express-mcp-streams check https:\/\/a\.example\/mcp$/m
     ],
+    [['chek', 'https://a.example/mcp'], /^Unknown command "chek": there is only "check"$/m],
     [['check'], /^Usage: /],
     [['check', 'mcp.example.com'], /^mcp\.example\.com is no http\(s\) URL$/m],
     [

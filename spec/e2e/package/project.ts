@@ -15,6 +15,7 @@ export const manifest = readJson('package.json') as {
   dependencies: Record<string, string>
   exports: object
   repository: { url: string }
+  version: string
   homepage: string
   bugs: string
 }
