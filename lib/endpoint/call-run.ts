@@ -52,7 +52,7 @@ export class CallRun implements ResponseCaptureHost {
     // Before the capture, which hides the client's `close` from listeners that are added later.
     keyed?.join(res, () => undefined)
     this.#response = new ResponseCapture(req, res, this)
-    if (keyed !== undefined) applyPreference(context, (name, value) => res.setHeader(name, value))
+    if (keyed !== undefined) applyPreference(context, res)
     this.#response.keep()
     this.reply = new ClientReply(context, this.#response, this.#handler.id)
     const { reply } = this
@@ -187,6 +187,10 @@ class AnswerCapture implements Capture {
   }
 
   // Capture
+
+  sendHead(): false {
+    return false
+  }
 
   begin(): void {
     // The client gets a head of ours, once there is something to send.

@@ -85,18 +85,17 @@ export class CaptureHost implements ResumptionHost {
       this.#answerInterim(this.interim)
       return undefined
     }
-    const { instance, res, facts, isBatch } = this.request
+    const { instance, facts, isBatch } = this.request
     const { slow, connections } = instance
     const { wire } = this.response
-    const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     if (this.meantime === 'json' && slow.json !== undefined) {
-      wire.sendEarlyHead('application/json', () => setUnbuffered(res, setHeader))
+      wire.sendEarlyHead('application/json', () => setUnbuffered(wire))
       const isList = isBatch && facts.count > 0
       new JsonReply(stream, wire, isList, slow.json, connections).start()
       return undefined
     }
     wire.sendEarlyHead('text/event-stream', () =>
-      this.meantime === 'event stream' ? this.setHeaders() : setUnbuffered(res, setHeader)
+      this.meantime === 'event stream' ? this.setHeaders() : setUnbuffered(wire)
     )
     return this.connect(stream)
   }
@@ -108,13 +107,10 @@ export class CaptureHost implements ResumptionHost {
   }
 
   setHeaders(): void {
-    const { res } = this.request
+    const { wire } = this.response
     // Without a link: no client could come back to it.
-    if (this.handler.stream?.isEphemeral === true)
-      return setUnbuffered(res, (name, value) => this.response.wire.setHeader(name, value))
-    setStreamHeaders(this.request, this.handler.id, (name, value) =>
-      this.response.wire.setHeader(name, value)
-    )
+    if (this.handler.stream?.isEphemeral === true) setUnbuffered(wire)
+    else setStreamHeaders(this.request, this.handler.id, wire)
   }
 
   /** `undefined`: the request has been repeated, on a newer socket. */

@@ -9,6 +9,7 @@ import {
   newFields,
   readFields
 } from '../protocol/sse-fields.js'
+import type { StreamFault } from '../protocol/errors.js'
 import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 import type { Stream } from '../streams/stream.js'
@@ -43,6 +44,7 @@ const HTTP_SSE_LENGTH = 1024
 export class EndpointCapture implements Capture, Producer, ResumedStream {
   stream: Stream | undefined
   #hasConnected = false
+  #hasHead = false
   /** Lines besides events that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
   #leadingSize = 0
@@ -67,10 +69,16 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
     this.#splitter = new CountedSplitter(host.budget)
   }
 
+  sendHead(): boolean {
+    if (this.stream === undefined || this.stream.kind === 'listen') return false
+    this.#response.wire.sendHead(() => this.#host.setHeaders())
+    return (this.#hasHead = true)
+  }
+
   begin(): void {
     if (this.stream === undefined) return
     if (this.#isEarly) return this.#beginEarly(this.stream)
-    this.#response.wire.sendHead(() => this.#host.setHeaders())
+    if (!this.#hasHead) this.#response.wire.sendHead(() => this.#host.setHeaders())
     const connection = this.#host.connect(this.stream)
     this.#hasConnected = true
     this.#progress = this.#host.reportProgress(this.stream)
@@ -121,11 +129,18 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
     this.#hasWritten = true
     this.#events = 0
     this.#splitter.push(bytes, this.#onBlock)
-    if (this.#splitter.pending > this.#host.maxEventBytes) return stream.fail('event-too-large')
-    // Without room, a block of more than half of the limit fails for its own size.
-    const isTooLarge = this.#splitter.pending > this.#host.maxEventBytes / 2
-    if (!this.#splitter.count()) return stream.fail(isTooLarge ? 'event-too-large' : 'overflow')
+    const fault = this.#splitter.isWhole ? undefined : this.#faultOfPending()
+    if (fault !== undefined) return stream.fail(fault)
     return !stream.isFull && !stream.isEnded
+  }
+
+  #faultOfPending(): StreamFault | undefined {
+    const { maxEventBytes } = this.#host
+    const { pending } = this.#splitter
+    if (pending > maxEventBytes) return 'event-too-large'
+    if (this.#splitter.count()) return undefined
+    // Without room, a block of more than half of the limit fails for its own size.
+    return pending > maxEventBytes / 2 ? 'event-too-large' : 'overflow'
   }
 
   end(): void {
@@ -166,7 +181,7 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
     const { stream } = this
     if (stream?.isOwing !== true || stream.isEnded) return false
     // An unfinished event comes again as a whole.
-    this.#splitter.takePending()
+    this.#splitter.drop()
     return this.#resumption?.comeBack() === true
   }
 
@@ -189,7 +204,7 @@ export class EndpointCapture implements Capture, Producer, ResumedStream {
 
   release(): void {
     // The endpoint may keep its response for long: what is unfinished must not stay with it.
-    this.#splitter.takePending()
+    this.#splitter.drop()
     this.#resumption?.stop()
     this.#body?.dispose()
     this.#progress?.stop()
@@ -269,6 +284,11 @@ class CountedSplitter {
     this.#splitter.push(bytes, onBlock)
   }
 
+  /** There is no unfinished block, and none is counted. */
+  get isWhole(): boolean {
+    return this.#counted === 0 && this.#splitter.pending === 0
+  }
+
   /** Counts what is unfinished now. `false`: there is no memory for it. */
   count(): boolean {
     const bytes = this.pending - (this.pending % COUNTED_STEP)
@@ -281,16 +301,17 @@ class CountedSplitter {
 
   /** The endpoint has ended its response: what is pending, and is a whole message, is an event. */
   end(onBlock: BlockListener): void {
+    if (this.isWhole) return
     this.#splitter.end((bytes, from, to, fields) => {
       if (isMessage(bytes, from, to, fields)) onBlock(bytes, from, to, fields)
     })
     this.count()
   }
 
-  takePending(): Uint8Array {
-    const pending = this.#splitter.takePending()
+  drop(): void {
+    if (this.isWhole) return
+    this.#splitter.takePending()
     this.count()
-    return pending
   }
 }
 

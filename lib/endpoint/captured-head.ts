@@ -27,11 +27,11 @@ import { isEventStreamType } from '../protocol/media-types.js'
 const SENT: HeadArguments = [200]
 
 /** @throws what Node would throw when the head is sent, where it could not be caught. */
-export function readHead(res: ServerResponse, args: HeadArguments): ResponseHead {
+export function readHead(res: ServerResponse, next: Layer, args: HeadArguments): ResponseHead {
   const [status, reason] = args
   const given = headersIn(args)
   const header = (name: string): string | undefined =>
-    headerIn(given, name) ?? stringOf(res.getHeader(name))
+    headerIn(given, name) ?? stringOf(next.getHeader(name))
   const isStream =
     Number(status) === 200 &&
     isEventStreamType(header('content-type')) &&
@@ -49,8 +49,10 @@ export function looksLikeStream(
   return Number(res.statusCode) === 200 && isEventStreamType(stringOf(contentType))
 }
 
+const CACHE_CONTROL = 'cache-control'.length
+
 export function isCacheControl(name: string): boolean {
-  return /^cache-control$/i.test(name)
+  return name.length === CACHE_CONTROL && /^cache-control$/i.test(name)
 }
 
 /** The `Cache-Control` that `compression` behind us sees: it does not touch `no-transform`. */

@@ -119,6 +119,10 @@ export class CapturedWire implements Sink {
     this.#host.next.setHeader(name, value)
   }
 
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    return this.#host.next.getHeader(name)
+  }
+
   /** Sends a head after which nothing has been written yet. */
   flushHead(): void {
     this.#attempt(() => this.#host.next.flushHeaders())

@@ -24,6 +24,7 @@ const EVENT_STREAM = 'text/event-stream'
 
 const NOBODY: Capture = {
   isFull: false,
+  sendHead: () => false,
   begin: NOTHING,
   write: () => true,
   end: NOTHING,
@@ -217,7 +218,6 @@ export class ClientReply implements Producer {
     this.#hasEvents = true
     const { instance, res, keyed, facts } = this.#context
     const { wire } = this.#response
-    const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     const stream = this.#open()
     if (keyed !== undefined && (stream === undefined || stream.isEphemeral)) {
       withdrawPreference(res)
@@ -225,8 +225,8 @@ export class ClientReply implements Producer {
     }
     const setHeaders = (): void =>
       stream === undefined || stream.isEphemeral
-        ? setUnbuffered(res, setHeader)
-        : setStreamHeaders(this.#context, stream.id, setHeader)
+        ? setUnbuffered(wire)
+        : setStreamHeaders(this.#context, stream.id, wire)
     this.#stream = stream
     const hasHead = this.#sendHead(200, EVENT_STREAM, setHeaders)
     if (stream === undefined) return wire.onDrain(() => this.#drained())

@@ -16,35 +16,15 @@ export function isAnnounced(
   facts: RequestFacts
 ): boolean {
   if (parts.notifications === 'never' || facts.isInitialize) return false
-  return parts.notifications === 'always' || isDeclared(parts, owner, sessionId, facts)
+  if (parts.notifications === 'always' || facts.declaresStreams) return true
+  return parts.sessions.of(owner, sessionId).hasStreams
 }
 
 /** A client that has declared the draft resumes, and its first event is a message. */
-export function profileWith(
-  profile: ClientProfile,
-  { instance, owner, session, facts }: Declaring
-): ClientProfile {
-  if (instance.notifications === 'never' || !isDeclared(instance, owner, session, facts))
-    return profile
+export function declaring(profile: ClientProfile): ClientProfile {
   return profile.taken
     ? { ...profile, reconnects: 'always' }
     : { taken: true, primer: 'none', reconnects: 'always', handoff: 'never' }
-}
-
-interface Declaring {
-  readonly instance: InstanceParts
-  readonly owner: string
-  readonly session: string | undefined
-  readonly facts: RequestFacts
-}
-
-function isDeclared(
-  { sessions }: InstanceParts,
-  owner: string,
-  sessionId: string | undefined,
-  facts: RequestFacts
-): boolean {
-  return facts.declaresStreams || sessions.of(owner, sessionId).hasStreams
 }
 
 /** Declares the draft in the answer to a client that has declared it. */
@@ -66,14 +46,14 @@ type Capabilities = Record<string, unknown>
 function withCapabilities(res: ServerResponse, capabilities: Capabilities): void {
   let isDone = false
   const rewrite = (message: Message): Message | undefined => {
-    const declared = isDone ? undefined : declaring(message, capabilities)
+    const declared = isDone ? undefined : withDeclared(message, capabilities)
     isDone ||= declared !== undefined
     return declared
   }
   rewriteAnswer(res, { limit: LONGEST_ANSWER, rewrite })
 }
 
-function declaring(message: Message, capabilities: Capabilities): Message | undefined {
+function withDeclared(message: Message, capabilities: Capabilities): Message | undefined {
   if (!isResponse(message) || !isObject(message.result)) return undefined
   const { result } = message
   if (!isObject(result['capabilities'])) return undefined

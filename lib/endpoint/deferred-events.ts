@@ -10,8 +10,8 @@ export interface DeferredEventsHost {
   readonly isTaken: boolean | undefined
   /** The endpoint has ended it, and everything has been taken. */
   readonly isFinished: boolean
-  /** Node is to say so of the response on the wire, in a tick. */
-  readonly isFinishing: boolean
+  /** The response has been ended on the wire, too. */
+  readonly isEnding: boolean
   gone(): void
   /** Whether the running code was called by the endpoint behind this response. */
   isInsideHandler(): boolean
@@ -45,6 +45,11 @@ export class DeferredEvents implements EventInterceptor {
   /** Some of them are on the request, which is rare. */
   readonly #isRequestHeard: boolean
   #heldRequestEvents: readonly string[] = NONE
+  #isRequestPatched = false
+  /** Those in front of us have heard that the response has left. */
+  #hasFinished = false
+  /** Emits to those in front of us: Node's `emit` of the response, or what they have made of it. */
+  #emitter: AnyFunction = NATIVE.emit
 
   constructor(req: IncomingMessage, pipeline: ResponsePipeline, host: DeferredEventsHost) {
     const { res } = pipeline
@@ -55,7 +60,8 @@ export class DeferredEvents implements EventInterceptor {
     this.#isRequestHeard = ofRequest.length > 0
     const ofResponse = listenersOf(res, RESPONSE_EVENTS)
     this.#inFront = this.#isRequestHeard ? ofResponse.concat(ofRequest) : ofResponse
-    DeferredEvents.#patchRequest(this)
+    // Where the whole body has come, whoever reads it is told in the context in which they ask.
+    if (this.#isRequestHeard || !req.complete) this.#patchRequest()
   }
 
   get isHolding(): boolean {
@@ -79,8 +85,9 @@ export class DeferredEvents implements EventInterceptor {
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
   hold(): void {
+    if (!this.#isHolding) this.#emitter = this.#pipeline.interceptEvents(this)
     this.#isHolding = true
-    this.#pipeline.interceptEvents(this)
+    this.#patchRequest()
   }
 
   /** Where Node has dropped the body with our end of the response, the request is destroyed. */
@@ -102,15 +109,18 @@ export class DeferredEvents implements EventInterceptor {
   /** Those behind us may hear the close, and what else they have missed. `show` runs before. */
   release(show: () => void): void {
     this.#isReleased = true
-    const tell = (): void => {
-      show()
-      if (this.#host.isFinished) this.emitBehind('finish')
-      this.emitBehind('close')
+    process.nextTick(() => {
+      // The wire ends with the stream: everybody hears that from Node.
+      if (this.#host.isEnding && !this.#hasFinished) this.#isHolding = false
+      else {
+        show()
+        if (this.#host.isFinished) this.emitBehind('finish')
+        this.emitBehind('close')
+      }
       const held = this.#heldRequestEvents
       this.#heldRequestEvents = NONE
       for (const event of held) if (event !== 'error') this.#call(this.#req, event, [], false)
-    }
-    process.nextTick(() => (this.#host.isFinishing ? process.nextTick(tell) : tell()))
+    })
   }
 
   emitBehind(event: string): void {
@@ -121,17 +131,24 @@ export class DeferredEvents implements EventInterceptor {
 
   emit(event: string, args: unknown[]): boolean {
     const isHeld = event !== 'drain' || this.#host.isTaken !== false
-    if (!this.#isHolding || !isHeld || !HELD_RESPONSE_EVENTS.includes(event))
-      return this.#pipeline.emitOnWire(event, args)
-    if (event === 'close') {
-      // Node calls the response destroyed before; else somebody emits it by hand.
-      if (!this.#pipeline.res.destroyed) return this.#pipeline.emitOnWire(event, args)
-      this.#host.gone()
-    }
-    return this.#emitInFront(this.#pipeline.res, this.#pipeline.emitter, event, args)
+    const { res } = this.#pipeline
+    // Node calls the response destroyed before its close; else somebody emits that by hand.
+    const isOfWire = event !== 'close' || res.destroyed
+    if (!this.#isHolding || !isHeld || !isOfWire || !HELD_RESPONSE_EVENTS.includes(event))
+      return Reflect.apply(this.#emitter, res, [event, ...args]) as boolean
+    if (event === 'close') this.#host.gone()
+    else if (event === 'finish') this.#hasFinished = true
+    return this.#emitInFront(res, this.#emitter, event, args)
   }
 
-  static #patchRequest(held: DeferredEvents): void {
+  #patchRequest(): void {
+    if (this.#isRequestPatched) return
+    this.#isRequestPatched = true
+    this.#isClosed = this.#req.closed
+    DeferredEvents.#patch(this)
+  }
+
+  static #patch(held: DeferredEvents): void {
     const req = held.#req
     const emitOnRequest = req.emit
 

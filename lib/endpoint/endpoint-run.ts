@@ -42,7 +42,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   /** Its close is held from now on, and its answer recorded if it is no stream. */
   #keep(keyed: IdempotentRequest): void {
     const { res } = this.#request
-    applyPreference(this.#request, (name, value) => res.setHeader(name, value))
+    applyPreference(this.#request, res)
     this.#response.keep()
     recordAnswer(keyed, res, this.#response)
   }

@@ -41,10 +41,15 @@ export const METHOD_NAMES: readonly (keyof ResponseMethods)[] = [
   '_implicitHeader'
 ]
 
+/** The methods of the response before: nearly all have the same, those of Node. */
+let latest: ResponseMethods | undefined
+
 export function methodsOf(res: ServerResponse): ResponseMethods {
+  const own = res as unknown as ResponseMethods
+  if (latest !== undefined && haveSame(own, latest)) return latest
   const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader } =
-    res as unknown as ResponseMethods
-  return {
+    own
+  return (latest = {
     writeHead,
     write,
     end,
@@ -53,7 +58,12 @@ export function methodsOf(res: ServerResponse): ResponseMethods {
     getHeader,
     destroy,
     _implicitHeader
-  }
+  })
+}
+
+function haveSame(some: ResponseMethods, others: ResponseMethods): boolean {
+  for (const name of METHOD_NAMES) if (some[name] !== others[name]) return false
+  return true
 }
 
 /** The oldest Node that we run on does not have all of them. */

@@ -18,7 +18,8 @@ import {
 import { acceptsEvents } from '../protocol/media-types.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
 import type { BodyLimits } from './counted-body.js'
-import { profileWith } from './declarations.js'
+import { declaring } from './declarations.js'
+import type { SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { isJsonRpc } from './mcp-request.js'
@@ -58,6 +59,9 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** Lets those behind us answer. */
   next: Next
   readonly identity: Identity
+  /** Who it is from; '' if that is unknown. */
+  readonly owner: string
+  readonly method: string
   readonly session: string | undefined
   /** As its client has sent it: endpoints rewrite it to please their SDK. */
   readonly accept: string
@@ -92,17 +96,10 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.res = res
     this.next = next
     this.identity = identity
+    this.owner = identity.owner
+    this.method = req.method ?? ''
     this.session = sessionOf(req)
     this.accept = req.headers.accept ?? ''
-  }
-
-  /** Who it is from; '' if that is unknown. */
-  get owner(): string {
-    return this.identity.owner
-  }
-
-  get method(): string {
-    return this.req.method ?? ''
   }
 
   /** The path as its client has named it, wherever the middleware is mounted. */
@@ -118,7 +115,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** What the session has negotiated, else what the request says in its head. */
   get revision(): string | undefined {
-    return this.#revisionOf(this.owner)
+    return this.#revisionIn(this.instance.sessions.of(this.owner, this.session))
   }
 
   get lastEventId(): string | undefined {
@@ -164,12 +161,12 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   }
 
   get profile(): ClientProfile {
-    return (this.#profile ??= profileWith(this.#profileOf(this.owner), this))
+    return (this.#profile ??= this.#ownProfile())
   }
 
   /** By the stream's owner, as a cookie's may be another, and by its client if none is named. */
   profileOn({ owner, profile }: Opened): ClientProfile {
-    return this.#profileOf(owner, profile)
+    return this.#profileOf(this.instance.sessions.of(owner, this.session), profile)
   }
 
   /**
@@ -240,15 +237,22 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.text = undefined
   }
 
-  #revisionOf(owner: string): string | undefined {
-    const negotiated = this.instance.sessions.of(owner, this.session).revision
-    return negotiated ?? parseRevision(headerOf(this.req, 'mcp-protocol-version'))
+  #revisionIn({ revision }: SessionFacts): string | undefined {
+    return revision ?? parseRevision(headerOf(this.req, 'mcp-protocol-version'))
   }
 
-  #profileOf(owner: string, opener?: ClientProfile): ClientProfile {
-    const { sessions, primer, handoff } = this.instance
-    const revision = this.#revisionOf(owner)
-    const hasAnnounced = sessions.of(owner, this.session).followsLinks || this.prefersStream
+  #ownProfile(): ClientProfile {
+    const { instance, facts, owner, session } = this
+    const known = instance.sessions.of(owner, session)
+    const profile = this.#profileOf(known)
+    const isDeclared = facts.declaresStreams || known.hasStreams
+    return isDeclared && instance.notifications !== 'never' ? declaring(profile) : profile
+  }
+
+  #profileOf(known: SessionFacts, opener?: ClientProfile): ClientProfile {
+    const { primer, handoff } = this.instance
+    const revision = this.#revisionIn(known)
+    const hasAnnounced = known.followsLinks || this.prefersStream
     if (
       opener !== undefined &&
       (revision === undefined || !profileFor(revision, hasAnnounced).taken)

@@ -77,8 +77,9 @@ export class ResponseCapture
   implements ResponseView, CapturedWireHost, DeferredEventsHost
 {
   readonly kind = 'capture'
-  readonly head: CapturedHead
-  readonly wire: CapturedWire
+  readonly #req: IncomingMessage
+  #head: CapturedHead | undefined
+  #wire: CapturedWire | undefined
   readonly #events: DeferredEvents
   readonly #pipeline: ResponsePipeline
   #phase: CapturePhase = 'undecided'
@@ -92,17 +93,26 @@ export class ResponseCapture
 
   constructor(req: IncomingMessage, res: ServerResponse, host: ResponseCaptureHost) {
     super()
+    this.#req = req
     this.#pipeline = pipelineOf(res)
-    this.head = new CapturedHead(this.#pipeline)
     this.#host = host
     this.#events = new DeferredEvents(req, this.#pipeline, this)
-    this.wire = new CapturedWire(req, this.#pipeline, this, this.#events)
     setView(res, this)
     this.#pipeline.add(this)
   }
 
   get isTaken(): boolean | undefined {
     return this.#phase === 'undecided' ? undefined : this.#isCaptured
+  }
+
+  // Both are made on demand, as most responses pass.
+
+  get head(): CapturedHead {
+    return (this.#head ??= new CapturedHead(this.#pipeline))
+  }
+
+  get wire(): CapturedWire {
+    return (this.#wire ??= new CapturedWire(this.#req, this.#pipeline, this, this.#events))
   }
 
   /** Holds the close from now on: a client may ask for the response again, whatever it will be. */
@@ -142,6 +152,7 @@ export class ResponseCapture
     if (res.headersSent || res.writableEnded || res.destroyed || !this.#step('takeEarly'))
       return false
     this.#capture = capture
+    this.#pipeline.showHead()
     this.#holdEvents()
     this.#begin(capture)
     return true
@@ -194,12 +205,18 @@ export class ResponseCapture
 
   /** Sends the head. Middleware in front may throw at that, and the endpoint could not catch it. */
   #begin(capture: Capture): void {
+    this.#attempt(() => capture.begin())
+  }
+
+  #attempt<T>(send: () => T): T | undefined {
     try {
-      capture.begin()
+      return send()
     } catch (error) {
       warnOfThrow(error)
+      this.#step('begin')
       this.abort()
       this.next.destroy(error as Error)
+      return undefined
     }
   }
 
@@ -252,13 +269,13 @@ export class ResponseCapture
   }
 
   override write(args: readonly unknown[]): boolean {
-    this.#decideImplicitly()
+    if (this.#mayDecide) this.#decideImplicitly()
     if (!this.#isCaptured) return this.#isAlone ? swallow(args) : this.next.write(args)
     return this.#write(args)
   }
 
   override end(args: readonly unknown[]): ServerResponse {
-    this.#decideImplicitly()
+    if (this.#mayDecide) this.#decideImplicitly()
     if (this.#isCaptured) return this.#end(args)
     if (!this.#isAlone) return this.next.end(args)
     swallow(args)
@@ -271,7 +288,7 @@ export class ResponseCapture
   }
 
   override setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
-    const { own } = this.head
+    const own = this.#head?.own
     if (this.#phase === 'headed' || own?.status !== undefined) throw headersSentError('set')
     if (own === undefined) return this.next.setHeader(name, value)
     own.setHeader(name, value)
@@ -279,7 +296,7 @@ export class ResponseCapture
   }
 
   override getHeader(name: string): OutgoingHttpHeader | undefined {
-    const { own } = this.head
+    const own = this.#head?.own
     const value = own === undefined ? this.next.getHeader(name) : own.getHeader(name)
     if (!isCacheControl(name)) return value
     const isToBeTaken =
@@ -291,7 +308,7 @@ export class ResponseCapture
 
   /** Node asks for a missing head. In the phase `headed` there is one, which is sent later. */
   override implicitHeader(): void {
-    if (this.head.own !== undefined) this.#decideImplicitly()
+    if (this.#head?.own !== undefined) this.#decideImplicitly()
     else if (this.#phase !== 'headed') this.next.implicitHeader()
   }
 
@@ -303,13 +320,18 @@ export class ResponseCapture
   }
 
   override get hasHead(): boolean {
-    const { isGiven, own } = this.head
+    if (this.#head === undefined) return this.next.hasHead
+    const { isGiven, own } = this.#head
     return isGiven || ((own === undefined || this.wire.isWriting) && this.next.hasHead)
+  }
+
+  get #mayDecide(): boolean {
+    return this.#phase === 'undecided' || this.#phase === 'early'
   }
 
   /** The response was taken early, and the endpoint may still give its head. */
   get #isHeadDueLate(): boolean {
-    return this.#phase === 'early' && this.head.own !== undefined
+    return this.#phase === 'early' && this.#head?.own !== undefined
   }
 
   #acceptLateHead(args: HeadArguments): ServerResponse {
@@ -334,12 +356,13 @@ export class ResponseCapture
   }
 
   #decide(args: HeadArguments): void {
-    const capture = this.#host.take(readHead(this.#res, args))
+    const capture = this.#host.take(readHead(this.#res, this.next, args))
     if (capture === undefined) return this.leave()
     this.#step('take')
     this.#capture = capture
     this.head.accept(args)
     this.#holdEvents()
+    if (this.#attempt(() => capture.sendHead()) === false) this.#pipeline.showHead()
     // An endpoint may write its head and then nothing for minutes: the link must be sent now.
     process.nextTick(() => {
       if (this.#phase === 'headed' && this.#step('begin')) this.#begin(capture)
@@ -387,11 +410,8 @@ export class ResponseCapture
 
   // DeferredEventsHost
 
-  /** All is written, but from Node 24 on `writableFinished` becomes true only a tick later. */
-  get isFinishing(): boolean {
-    const res = this.#res
-    const isOver = !this.wire.isGone && this.isFinished && res.finished
-    return isOver && !res.writableFinished && this.wire.pending === 0
+  get isEnding(): boolean {
+    return this.#phase === 'ended' && !this.wire.isGone && this.#res.finished
   }
 
   // CapturedWireHost
@@ -439,7 +459,6 @@ export class ResponseCapture
   /** From now on, those behind us hear no events of the socket until `release`. */
   #holdEvents(): void {
     if (this.#events.isHolding) return
-    this.#pipeline.showHead()
     this.#events.hold()
     this.wire.watch()
     // The client has left during an asynchronous step before: its close will not come again.

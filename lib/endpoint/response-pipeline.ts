@@ -45,9 +45,6 @@ export class ResponsePipeline implements Layer {
   latest: ResponsePipeline = this
   readonly #below: ResponsePipeline | undefined
   readonly #patches: ResponseMethods
-  /** Node's `emit`, or what those in front of us have patched over it. */
-  readonly emitter: AnyMethod
-  #interceptor: EventInterceptor | undefined
   #showsHead = false
   /** The response is being written to the wire: `headersSent` is asked by the runtime. */
   isOnWire = false
@@ -57,14 +54,11 @@ export class ResponsePipeline implements Layer {
     this.isReusable = hasNativeWrite(res)
     const methods = methodsOf(res)
     this.methods = ASKS_HEADERS_SENT && first === undefined ? onWire(methods) : methods
-    this.emitter = res.emit as AnyMethod
     this.#below = first?.latest
     this.#patches = first === undefined ? PATCHES : patchesOf(() => this.#top)
     if (first === undefined) (res as Piped)[PIPELINE] = this
     else first.latest = this
     Object.assign(res, this.#patches)
-    // Patched now and not on demand, so as not to replace a patch from behind us later.
-    res.emit = first === undefined ? EMIT : (event, ...args: unknown[]) => this.emit(event, args)
   }
 
   /** The response has not been patched since. */
@@ -112,18 +106,14 @@ export class ResponsePipeline implements Layer {
     Object.defineProperty(this.res, 'headersSent', HEADERS_SENT)
   }
 
-  interceptEvents(interceptor: EventInterceptor): void {
-    this.#interceptor = interceptor
-  }
-
-  emit(event: string | symbol, args: unknown[]): boolean {
-    if (this.#interceptor === undefined) return this.emitOnWire(event, args)
-    return this.#interceptor.emit(event as string, args)
-  }
-
-  /** Emits an event as Node does. */
-  emitOnWire(event: string | symbol, args: unknown[]): boolean {
-    return this.emitter.call(this.res, event, ...args) as boolean
+  /** Returns what emitted events before: Node, or those who have patched it. */
+  interceptEvents(interceptor: EventInterceptor): AnyMethod {
+    const { res } = this
+    const emitter = res.emit as AnyMethod
+    const emit = (event: string | symbol, ...args: unknown[]): boolean =>
+      interceptor.emit(event as string, args)
+    res.emit = emit
+    return emitter
   }
 
   /** Replaces a method of Node's. One that other code has patched stays as it is. */
@@ -204,14 +194,6 @@ function patchesOf(topOf: (res: ServerResponse) => Layer): ResponseMethods {
 
 /** The same functions for every response: a call that waits should not cost ten closures. */
 const PATCHES = patchesOf(res => ((res as Piped)[PIPELINE] as ResponsePipeline).top)
-
-const EMIT: ServerResponse['emit'] = function emit(
-  this: ServerResponse,
-  event: string | symbol,
-  ...args: unknown[]
-): boolean {
-  return ((this as Piped)[PIPELINE] as ResponsePipeline).emit(event, args)
-}
 
 /** One descriptor for all responses keeps their shapes alike. */
 const HEADERS_SENT: PropertyDescriptor = {

@@ -1,5 +1,5 @@
 // The heads of responses that carry a stream.
-import type { ServerResponse } from 'node:http'
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import { formatStreamName, type StreamName } from '../protocol/event-id.js'
 import { formatLink, STREAM_RELATION, streamTarget } from '../protocol/link-header.js'
 import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../protocol/prefer.js'
@@ -12,7 +12,11 @@ import { stringOf, withDirectives } from './response-headers.js'
 /** Directives for responses that are to reach the client as they are written. */
 const UNBUFFERED = ['no-cache', 'no-transform']
 
-type SetHeader = (name: string, value: string) => void
+/** A response, or the wire under one that is captured. */
+interface Headers {
+  getHeader(name: string): OutgoingHttpHeader | undefined
+  setHeader(name: string, value: string): unknown
+}
 
 export const EVENT_STREAM_HEAD = {
   'Content-Type': 'text/event-stream',
@@ -37,7 +41,7 @@ export function writeStreamHead(
   res.statusCode = 200
   res.setHeader('Content-Type', 'text/event-stream')
   if (found.sessionId !== undefined) res.setHeader('Mcp-Session-Id', found.sessionId)
-  setStreamHeaders(context, formatStreamName(name), (header, value) => res.setHeader(header, value))
+  setStreamHeaders(context, formatStreamName(name), res)
   res.writeHead(200)
   return true
 }
@@ -45,27 +49,27 @@ export function writeStreamHead(
 export function setStreamHeaders(
   context: RequestContext,
   streamName: string,
-  setHeader: SetHeader
+  headers: Headers
 ): void {
-  const { req, res } = context
+  const { req } = context
   const target = streamTarget(req.originalUrl ?? req.url ?? '', streamName)
-  setHeader('Link', joined(res, 'Link', formatLink(target, STREAM_RELATION)))
-  setUnbuffered(res, setHeader)
-  applyPreference(context, setHeader)
+  headers.setHeader('Link', joined(headers, 'Link', formatLink(target, STREAM_RELATION)))
+  setUnbuffered(headers)
+  applyPreference(context, headers)
 }
 
-export function setUnbuffered(res: ServerResponse, setHeader: SetHeader): void {
-  setHeader('Cache-Control', withDirectives(stringOf(res.getHeader('Cache-Control')), UNBUFFERED))
-  setHeader('X-Accel-Buffering', 'no')
+export function setUnbuffered(headers: Headers): void {
+  const given = stringOf(headers.getHeader('Cache-Control'))
+  headers.setHeader('Cache-Control', withDirectives(given, UNBUFFERED))
+  headers.setHeader('X-Accel-Buffering', 'no')
 }
 
 /** Tells a client that has announced itself that it was understood (RFC 7240, 3). */
-export function applyPreference(context: RequestContext, setHeader: SetHeader): void {
-  const { instance, res } = context
-  const isApplied = prefersStream(stringOf(res.getHeader('Preference-Applied')))
-  if (isApplied || !context.prefersStream) return
-  const preference = instance.handoff === 'never' ? NO_HAND_OFF : STREAM_PREFERENCE
-  setHeader('Preference-Applied', joined(res, 'Preference-Applied', preference))
+export function applyPreference(context: RequestContext, headers: Headers): void {
+  if (!context.prefersStream) return
+  if (prefersStream(stringOf(headers.getHeader('Preference-Applied')))) return
+  const preference = context.instance.handoff === 'never' ? NO_HAND_OFF : STREAM_PREFERENCE
+  headers.setHeader('Preference-Applied', joined(headers, 'Preference-Applied', preference))
 }
 
 /** With the preference applied and no link, a client would take a head for incomplete. */
@@ -74,7 +78,7 @@ export function withdrawPreference(res: ServerResponse): void {
     res.removeHeader('Preference-Applied')
 }
 
-function joined(res: ServerResponse, name: string, value: string): string {
-  const present = stringOf(res.getHeader(name)) ?? ''
+function joined(headers: Headers, name: string, value: string): string {
+  const present = stringOf(headers.getHeader(name)) ?? ''
   return present === '' ? value : `${present}, ${value}`
 }

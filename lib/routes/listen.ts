@@ -69,10 +69,9 @@ class SecondListener implements SecondChannel {
     const channel = this.#channel
     const { wire } = response
     if (wire.isOver) return
-    const setHeader = (name: string, value: string): void => wire.setHeader(name, value)
     wire.replaceHead('text/event-stream', () => {
-      if (channel.sessionId !== undefined) setHeader('Mcp-Session-Id', channel.sessionId)
-      setStreamHeaders(context, channel.id, setHeader)
+      if (channel.sessionId !== undefined) wire.setHeader('Mcp-Session-Id', channel.sessionId)
+      setStreamHeaders(context, channel.id, wire)
     })
     const profile = context.profileOn(channel)
     const connection = attach(context.instance, channel, startOf(channel), wire, profile)
@@ -90,6 +89,10 @@ class RefusalCapture implements Capture {
   constructor(response: ResponseCapture, begin: () => void) {
     this.#response = response
     this.#begin = begin
+  }
+
+  sendHead(): false {
+    return false
   }
 
   begin(): void {

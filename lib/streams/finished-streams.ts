@@ -90,10 +90,6 @@ export class FinishedStreams {
     return tombstone === undefined ? UNKNOWN : { kind: 'ended', value: tombstone }
   }
 
-  has({ id }: Stream): boolean {
-    return this.#kept.has(id)
-  }
-
   /** Those that are yet to be delivered, or were in the last `time` milliseconds. */
   since(time: number): Stream[] {
     const oldest = now() + this.#limits.window - time

@@ -184,7 +184,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   readerChanged(stream: Stream): void {
-    if (stream.isEnded && this.#finished.has(stream)) this.#keep(stream)
+    if (stream.keptAs !== undefined) this.#keep(stream)
   }
 
   evicted(stream: Stream): void {

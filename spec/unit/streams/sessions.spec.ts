@@ -47,28 +47,25 @@ describe('the memory of sessions', () => {
   it('forgets the session that was used longest ago', () => {
     const sessions = new Sessions(3)
     for (const id of ['a', 'b', 'c']) sessions.negotiated('owner', id, '2025-11-25')
-    sessions.of('owner', 'a').revision
+    sessions.of('owner', 'a')
     sessions.negotiated('owner', 'd', '2025-11-25')
-    expect(['a', 'b', 'c', 'd'].map(id => sessions.of('owner', id).revision !== undefined)).toEqual([
-      true,
-      false,
-      true,
-      true
-    ])
+    expect(['a', 'b', 'c', 'd'].map(id => sessions.of('owner', id).revision !== undefined)).toEqual(
+      [true, false, true, true]
+    )
   })
 
   it('tells owners apart, whatever they call their sessions', () => {
     const sessions = new Sessions(10)
     sessions.negotiated('a', 'session', '2025-11-25')
     sessions.noteFollowsLinks('b', 'session')
-    expect([sessions.of('a', 'session').revision, sessions.of('a', 'session').followsLinks]).toEqual([
-      '2025-11-25',
-      false
-    ])
-    expect([sessions.of('b', 'session').revision, sessions.of('b', 'session').followsLinks]).toEqual([
-      undefined,
-      true
-    ])
+    expect([
+      sessions.of('a', 'session').revision,
+      sessions.of('a', 'session').followsLinks
+    ]).toEqual(['2025-11-25', false])
+    expect([
+      sessions.of('b', 'session').revision,
+      sessions.of('b', 'session').followsLinks
+    ]).toEqual([undefined, true])
     sessions.delete('b', 'session')
     expect(sessions.of('a', 'session').revision).toBe('2025-11-25')
   })
