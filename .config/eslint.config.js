@@ -26,7 +26,7 @@ const noGlobals = [
   'require'
 ]
 
-// Arrows run one way: protocol <- streams <- readers <- endpoint <- calls, resources <- routes <- middleware; access <- endpoint;
+// Arrows run one way: protocol <- streams <- readers <- endpoint <- calls, resources, sessions <- routes <- middleware; access <- endpoint;
 // streams <- backplane <- redis, routes; streams <- transport; protocol <- client; protocol, access <- check.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
@@ -130,7 +130,7 @@ export default defineConfig(
   },
   {
     // What is made for each request.
-    files: ['lib/{calls,endpoint,readers,routes,streams,transport}/**'],
+    files: ['lib/{calls,endpoint,readers,routes,sessions,streams,transport}/**'],
     rules: { 'no-restricted-syntax': ['error', ...noDetours, ...noOldFunctions] }
   },
   {
@@ -192,6 +192,10 @@ export default defineConfig(
         'streams'
       ])
     ])
+  },
+  {
+    files: ['lib/sessions/**'],
+    rules: imports([arrow('sessions', ['access', 'endpoint', 'protocol', 'streams'])])
   },
   {
     files: ['lib/backplane/**'],

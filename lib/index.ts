@@ -16,6 +16,7 @@ export type { TransportLike } from './protocol/shared-wire.js'
 export { StreamError, type StreamFault } from './protocol/errors.js'
 export type { OwnerFunction } from './access/guards.js'
 export type { CookieOptions } from './endpoint/owner-cookie.js'
+export type { SessionsOptions } from './sessions/surviving-sessions.js'
 export { corsHeaders } from './access/cors-headers.js'
 export {
   fileResources,

@@ -22,6 +22,7 @@ import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
 import { RelayedResponses } from './routes/relayed-responses.js'
 import type { Instance as RoutesInstance, Relay, RouteShelves } from './routes/route.js'
+import { SurvivingSessions } from './sessions/surviving-sessions.js'
 import { SharedStreams } from './transport/shared-streams.js'
 import type { ResumeTokensSettings } from './calls/token-calls.js'
 import type { TasksSettings } from './calls/tasks/task-settings.js'
@@ -40,6 +41,7 @@ export class Instance implements RoutesInstance {
   readonly sessions: Sessions
   readonly sessionEnded = new Set<(sessionId: string, owner: string) => void>()
   readonly admissions = new Admissions()
+  readonly surviving: SurvivingSessions | undefined
 
   // What is kept, and who reads it.
   readonly table: StreamRegistry
@@ -108,8 +110,10 @@ export class Instance implements RoutesInstance {
       )
     this.newId = this.seat?.link.newId ?? newId
     this.kept = this.seat?.link.kept
-    const areShared = this.seat !== undefined && settings.sessions === 'local'
+    const areShared = settings.backplane?.sessions === 'local'
     this.sessions = new Sessions(maxStreams, areShared)
+    const { sessions } = settings
+    this.surviving = sessions && new SurvivingSessions(sessions, this, maxStreams)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.idempotency = this.#idempotencyStore(settings)
@@ -159,7 +163,7 @@ export class Instance implements RoutesInstance {
     return this.seat === undefined
       ? here
       : this.seat.directory(here, this, {
-          forwardsSessions: settings.sessions === 'forward',
+          forwardsSessions: settings.backplane?.sessions !== 'local',
           keyTime: keptFor(settings)
         })
   }

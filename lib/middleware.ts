@@ -89,8 +89,11 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
   instance.seat?.noteServer(req)
   const identity = identify(instance, req, res)
   const pass = holdBody(req, res, next)
-  const answer = (known: Identity): void =>
-    walk(new RequestContext(instance, req, res, pass, known), routes)
+  const answer = (known: Identity): void => {
+    const context = new RequestContext(instance, req, res, pass, known)
+    instance.surviving?.enter(context)
+    walk(context, routes)
+  }
   if (!(identity instanceof Promise)) return answer(identity)
   const answered = identity.then(known => {
     // Earlier middleware may have answered meanwhile, or the client may have left.

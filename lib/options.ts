@@ -5,6 +5,7 @@ import type { OwnerFunction } from './access/guards.js'
 import type { DurationHint } from './calls/duration-hints.js'
 import type { CookieOptions } from './endpoint/owner-cookie.js'
 import type { ResourcesOptions } from './resources/resource-types.js'
+import type { SessionsOptions } from './sessions/surviving-sessions.js'
 import type { TasksOptions } from './tasks-options.js'
 
 /**
@@ -206,11 +207,16 @@ export interface McpStreamsOptions {
    */
   readonly backplane?: Backplane | undefined
   /**
-   * With a backplane: what happens to a request in a session that another instance has opened.
-   * `forward`: it is sent there whole, and its response comes back. `local`: the endpoint of this
-   * instance gets it, for endpoints that share their sessions. Default: `forward`.
+   * `{ survive: true, secret }`: sessions outlive the process that began them. The `Mcp-Session-Id`
+   * that a client gets has sealed in it what it takes to begin the session again. When the endpoint
+   * does not know it after a restart, it is sent `initialize` and `notifications/initialized` with
+   * the headers of the client's request, before that goes on. Only the owner of a session can use
+   * its id: `owner` must name a client by the same string in all processes, whatever token it has.
+   * `secret`: 16 characters or more, the same in all processes; in a list, the first one seals and
+   * all are accepted. `lifetime`: milliseconds after `initialize` for which a session is begun
+   * again (a day). Default: off.
    */
-  readonly sessions?: 'forward' | 'local' | undefined
+  readonly sessions?: SessionsOptions | undefined
   /**
    * Called when a stream fails or is abandoned, when a resource fails, and when `owner` throws or
    * rejects. It must not throw itself. Default: none.

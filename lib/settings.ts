@@ -5,6 +5,7 @@ import type { DurationHint } from './calls/duration-hints.js'
 import type { CookieOptions, CookieSettings } from './endpoint/owner-cookie.js'
 import type { ProgressSettings } from './endpoint/progress-reports.js'
 import type { StreamError } from './protocol/errors.js'
+import type { SessionsOptions, SessionsSettings } from './sessions/surviving-sessions.js'
 import type { ResourceSettings } from './resources/resource-types.js'
 import type { UndeliveredLimit, UndeliveredLimits } from './streams/undelivered-quota.js'
 import { MOST_ROUNDS } from './calls/interim-result.js'
@@ -58,7 +59,7 @@ export interface Settings {
       }
   readonly tasks: false | TasksValues
   readonly backplane: Backplane | undefined
-  readonly sessions: 'forward' | 'local'
+  readonly sessions: SessionsSettings | undefined
   readonly onError: (
     error: Error | StreamError,
     context: { readonly streamId: string | undefined }
@@ -130,7 +131,7 @@ export function parseOptions(options: McpStreamsOptions = {}): Settings {
     resumeTokens: parseResumeTokens(options.resumeTokens),
     tasks: parseTasks(options.tasks),
     backplane: options.backplane,
-    sessions: options.sessions ?? 'forward',
+    sessions: sessionsSettings(options.sessions),
     onError: options.onError ?? (() => undefined)
   }
 }
@@ -155,6 +156,17 @@ function progressSettings(option: McpStreamsOptions['progress']): ProgressSettin
   if (option === undefined || option === false) return false
   const { after, every = after } = option
   return { after, every }
+}
+
+const A_DAY = 24 * 60 * 60 * 1000
+
+function sessionsSettings({
+  survive,
+  secret = [],
+  lifetime = A_DAY
+}: Partial<SessionsOptions> = {}): SessionsSettings | undefined {
+  if (survive !== true) return undefined
+  return { secrets: typeof secret === 'string' ? [secret] : [...secret], lifetime }
 }
 
 function cookieSettings({ secret, name = 'mcp-streams' }: CookieOptions): CookieSettings {
@@ -224,8 +236,38 @@ const CHECKS: Checks<McpStreamsOptions> = {
   ),
   tasks: checkTasks,
   backplane: checkBackplane,
-  sessions: oneOf('forward', 'local'),
+  sessions: checkSessions,
   onError: isFunction
+}
+
+const checkSessionsParts = membersOf<SessionsOptions>(
+  {
+    survive: value => (typeof value === 'boolean' ? undefined : 'must be true or false'),
+    secret: checkSecrets,
+    lifetime: wholeNumber(1)
+  },
+  'must be an object with `survive`, `secret` and `lifetime`'
+)
+
+function checkSessions(value: unknown): string | undefined {
+  if (value === 'forward' || value === 'local')
+    return `has moved to the backplane: redisBackplane({ sessions: '${value}' })`
+  const fault = checkSessionsParts(value)
+  if (fault !== undefined) return fault
+  const { survive, secret } = value as Partial<SessionsOptions>
+  if (survive === undefined) return 'must have `survive`, true or false'
+  return survive && secret === undefined ? `must have a \`secret\`: it ${SECRETS}` : undefined
+}
+
+const SECRETS = 'must be a string of 16 characters or more, or a list of them'
+
+function checkSecrets(value: unknown): string | undefined {
+  const secrets: unknown[] = Array.isArray(value) ? value : [value]
+  return secrets.length > 0 && secrets.every(isSecret) ? undefined : SECRETS
+}
+
+function isSecret(value: unknown): boolean {
+  return typeof value === 'string' && value.length >= 16
 }
 
 const BACKPLANE_METHODS = ['send', 'listen', 'command', 'onUp', 'renew']
@@ -233,10 +275,11 @@ const BACKPLANE_METHODS = ['send', 'listen', 'command', 'onUp', 'renew']
 function checkBackplane(value: unknown): string | undefined {
   if (!isObject(value) || BACKPLANE_METHODS.some(name => typeof value[name] !== 'function'))
     return 'must be a backplane, such as `redisBackplane()` makes'
-  const { secrets, lease } = value
-  const isSecret = (one: unknown): boolean => typeof one === 'string' && one.length >= 16
+  const { secrets, lease, sessions = 'forward' } = value
   if (!Array.isArray(secrets) || secrets.length === 0 || !secrets.every(isSecret))
     return 'must have `secrets`: strings of 16 characters or more'
+  if (sessions !== 'forward' && sessions !== 'local')
+    return "must have 'forward' or 'local' for `sessions`"
   return Number.isFinite(lease) && (lease as number) > 0
     ? undefined
     : 'must have a `lease` in milliseconds'

@@ -49,6 +49,8 @@ export interface McpStreamsStats extends Totals {
    * time.
    */
   readonly evictions: number
+  /** Total of sessions that were begun again (option `sessions`). */
+  readonly revivals: number
   /** Figures of the connection to other instances; empty without option `backplane`. */
   readonly backplane: Partial<BackplaneStats>
 }
@@ -68,6 +70,7 @@ export function statsOf(instance: Instance): McpStreamsStats {
     remembered: remembered + (resources?.downloads.tickets.bytes ?? 0),
     evictions: evictions + (calls?.evictions ?? 0) + idempotency.evictions,
     connections: connections.size,
+    revivals: instance.surviving?.revived ?? 0,
     backplane: instance.seat?.link.stats ?? {},
     ...observations.totals()
   }

@@ -22,6 +22,12 @@ export interface Backplane {
   readonly secrets: readonly string[]
   /** Milliseconds without a sign of life after which an instance counts as gone. */
   readonly lease: number
+  /**
+   * What happens to a request in a session that another instance has opened. `forward`: it is sent
+   * there whole, and its response comes back. `local`: the endpoint of this instance gets it, for
+   * endpoints that share their sessions. Default: `forward`.
+   */
+  readonly sessions?: 'forward' | 'local' | undefined
   /** Total of messages that `send` could not hand over. */
   readonly dropped: number
   /**

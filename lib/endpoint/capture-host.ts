@@ -75,7 +75,8 @@ export class CaptureHost implements ResumptionHost {
 
   /** An answer has headers that come too late for its client. */
   missed(headers: readonly string[], sessionId: string | undefined): void {
-    const isOwn = sessionId === undefined || sessionId === this.request.session
+    const { instance, session } = this.request
+    const isOwn = sessionId === undefined || instance.sessions.nameOf(sessionId) === session
     warnOfMissed(headers.filter(name => name !== 'mcp-session-id' || !isOwn))
   }
 

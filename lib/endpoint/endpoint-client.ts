@@ -9,7 +9,8 @@ import { withoutStream } from '../protocol/link-header.js'
 import { Timer } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
 import { memoryConnection } from './loopback.js'
-import { headersWhere } from '../access/guards.js'
+import { headerOf, headersWhere } from '../access/guards.js'
+import { replaceHeader } from './request-body.js'
 import { isStateless, parseRevision } from '../protocol/revisions.js'
 import { nameIn } from '../protocol/standard-headers.js'
 
@@ -191,6 +192,19 @@ const OF_THIS_REQUEST = new RegExp(
   'i'
 )
 
+const SENT = Symbol('express-mcp-streams.sent-session')
+
+interface Shown extends IncomingMessage {
+  /** The id of the session that its client has sent, if the endpoint has been shown another. */
+  [SENT]?: string | undefined
+}
+
+/** Shows the endpoint another session id; what we send in the client's name has the client's. */
+export function showSession(req: IncomingMessage, id: string | undefined): void {
+  ;(req as Shown)[SENT] ??= headerOf(req, 'mcp-session-id')
+  replaceHeader(req, 'mcp-session-id', id)
+}
+
 interface Additions {
   /** The session that the message belongs to, where the request may come without it. */
   readonly sessionId?: string | undefined
@@ -208,8 +222,10 @@ function headersFor(
   req: IncomingMessage,
   message: unknown,
   length: number | undefined,
-  { sessionId, revision, headers: others = [] }: Additions
+  { sessionId, revision, headers: added = [] }: Additions
 ): readonly string[] {
+  const { [SENT]: sent } = req as Shown
+  const others = sent === undefined ? added : ['Mcp-Session-Id', sent, ...added]
   const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
   const headers = headersWhere(
     req.rawHeaders,

@@ -122,7 +122,8 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     if (request.isOther) return this.#leave('not MCP')
     const initialize = facts.isInitialize ? this.#initialize : undefined
     this.#stream.initialize = initialize
-    const named = head.header('mcp-session-id')
+    const id = head.header('mcp-session-id')
+    const named = id === undefined ? undefined : instance.sessions.nameOf(id)
     const sessionId = named ?? session
     const isOversized = isOversizedId(sessionId)
     if (initialize !== undefined && !isOversized) {

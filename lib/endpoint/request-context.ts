@@ -62,7 +62,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** Who it is from; '' if that is unknown. */
   readonly owner: string
   readonly method: string
-  readonly session: string | undefined
+  session: string | undefined
   /** As its client has sent it: endpoints rewrite it to please their SDK. */
   readonly accept: string
   /** The body of a POST, once it has been read; `undefined` where that could not be done. */

@@ -40,10 +40,20 @@ export function writeStreamHead(
   if (!claim(res)) return false
   res.statusCode = 200
   res.setHeader('Content-Type', 'text/event-stream')
-  if (found.sessionId !== undefined) res.setHeader('Mcp-Session-Id', found.sessionId)
+  setSessionHeader(context, found.sessionId, res)
   setStreamHeaders(context, formatStreamName(name), res)
   res.writeHead(200)
   return true
+}
+
+/** With the id that its client has. */
+export function setSessionHeader(
+  { instance }: RequestContext,
+  sessionId: string | undefined,
+  headers: Headers
+): void {
+  const id = sessionId === undefined ? undefined : instance.sessions.idOf(sessionId)
+  if (id !== undefined) headers.setHeader('Mcp-Session-Id', id)
 }
 
 export function setStreamHeaders(

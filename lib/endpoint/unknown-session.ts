@@ -61,6 +61,8 @@ class WatchedSession extends Stage {
   #note(given: unknown): void {
     const { instance, session, owner, res } = this.#context
     const named = headerIn(given, 'mcp-session-id') ?? stringOf(res.getHeader('mcp-session-id'))
-    for (const id of [session, named]) if (id !== undefined) instance.sessions.see(owner, id)
+    const { sessions } = instance
+    if (session !== undefined) sessions.see(owner, session)
+    if (named !== undefined) sessions.see(owner, sessions.nameOf(named))
   }
 }

@@ -37,6 +37,12 @@ export interface RedisBackplaneOptions {
   readonly lease?: number | undefined
   /** The prefix of its keys and channels. Default: `mcps:`. */
   readonly prefix?: string | undefined
+  /**
+   * What happens to a request in a session that another instance has opened. `forward`: it is sent
+   * there whole, and its response comes back. `local`: the endpoint of this instance gets it, for
+   * endpoints that share their sessions. Default: `forward`.
+   */
+  readonly sessions?: 'forward' | 'local' | undefined
 }
 
 const SHORTEST_SECRET = 16
@@ -53,7 +59,7 @@ const LONGEST_LEASE = 60 * 60 * 1000
 export function redisBackplane(options: RedisBackplaneOptions): Backplane {
   if (typeof options !== 'object' || options === null)
     throw new TypeError('redisBackplane: options must be an object')
-  const { client, secret, lease = 6000, prefix = 'mcps:', ...others } = options
+  const { client, secret, lease = 6000, prefix = 'mcps:', sessions, ...others } = options
   const [other] = Object.keys(others)
   if (other !== undefined) throw new TypeError(`redisBackplane: unknown option \`${other}\``)
   if (isSentinel(client))
@@ -79,7 +85,9 @@ export function redisBackplane(options: RedisBackplaneOptions): Backplane {
     )
   if (typeof prefix !== 'string')
     throw new TypeError('redisBackplane: option `prefix` must be a string')
-  return new RedisBackplane({ secrets, lease, prefix }, connect)
+  if (sessions !== undefined && sessions !== 'forward' && sessions !== 'local')
+    throw new TypeError("redisBackplane: option `sessions` must be 'forward' or 'local'")
+  return new RedisBackplane({ secrets, lease, prefix, sessions }, connect)
 }
 
 function isSecret(value: unknown): value is string {

@@ -13,11 +13,13 @@ export interface RedisBackplaneSettings {
   readonly secrets: readonly string[]
   readonly lease: number
   readonly prefix: string
+  readonly sessions?: 'forward' | 'local' | undefined
 }
 
 export class RedisBackplane implements Backplane {
   readonly secrets: readonly string[]
   readonly lease: number
+  readonly sessions: 'forward' | 'local' | undefined
   dropped = 0
   readonly #prefix: string
   readonly #connect: Connect
@@ -28,9 +30,10 @@ export class RedisBackplane implements Backplane {
   #wasUp = false
   #waiting = 0
 
-  constructor({ secrets, lease, prefix }: RedisBackplaneSettings, connect: Connect) {
+  constructor({ secrets, lease, prefix, sessions }: RedisBackplaneSettings, connect: Connect) {
     this.secrets = secrets
     this.lease = lease
+    this.sessions = sessions
     this.#prefix = prefix
     this.#connect = connect
   }

@@ -42,7 +42,11 @@ export function negotiationFor(
     if (request === undefined || !isObject(answer.result)) return undefined
     const session = header('mcp-session-id')
     if (isInitialize(request) && session !== undefined)
-      sessions.declare(owner, session, declarationIn(paramsOf(request)['capabilities']))
+      sessions.declare(
+        owner,
+        sessions.nameOf(session),
+        declarationIn(paramsOf(request)['capabilities'])
+      )
     const result = speakingOfStreams(request.method, answer.result, streamable, onError)
     return result === undefined ? undefined : { ...answer, result }
   }

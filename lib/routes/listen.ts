@@ -5,7 +5,7 @@ import type { Capture } from '../endpoint/capture-types.js'
 import type { ListenRule } from '../endpoint/listen-rules.js'
 import type { RequestContext, SecondChannel } from '../endpoint/request-context.js'
 import type { ResponseCapture } from '../endpoint/response-capture.js'
-import { setStreamHeaders } from '../endpoint/stream-headers.js'
+import { setSessionHeader, setStreamHeaders } from '../endpoint/stream-headers.js'
 import { follow } from './resume.js'
 import type { Answer, Context, Route } from './route.js'
 
@@ -70,7 +70,7 @@ class SecondListener implements SecondChannel {
     const { wire } = response
     if (wire.isOver) return
     wire.replaceHead('text/event-stream', () => {
-      if (channel.sessionId !== undefined) wire.setHeader('Mcp-Session-Id', channel.sessionId)
+      setSessionHeader(context, channel.sessionId, wire)
       setStreamHeaders(context, channel.id, wire)
     })
     const profile = context.profileOn(channel)

@@ -49,6 +49,7 @@ export function loopback(context: Context): Answer | undefined {
   if (!isLoopback(req)) return undefined
   const known = (body: KnownBody): void => {
     context.learn(body)
+    if (instance.surviving?.isOwn(context.messages) === true) return context.next()
     watchOutcome(context)
     instance.tokens?.noteAnswers(context)
     instance.tasks?.noteAnswers(context)

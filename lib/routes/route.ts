@@ -1,4 +1,5 @@
 // What a route is, and how the first route that has an answer is found.
+import type { Message } from '../protocol/json-rpc.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
 import type { Directory, Here } from '../streams/directory.js'
 import type { DueQueue } from '../streams/due-queue.js'
@@ -35,6 +36,8 @@ export interface Instance extends InstanceParts {
   readonly tokens: ResumeTokens | undefined
   /** The tasks extension; `undefined`: off. */
   readonly tasks: Tasks | undefined
+  /** Sessions that outlive their process; `undefined`: off. */
+  readonly surviving: { isOwn(messages: readonly Message[]): boolean } | undefined
   /** `undefined`: there is no backplane. */
   readonly relay: Relay | undefined
 }

@@ -36,6 +36,10 @@ const NOTHING: SessionFacts = {
  */
 export class Sessions {
   onOpened: (sessionId: string, owner: string) => void = () => undefined
+  /** The name by which a session is known here, by the id that its client has. */
+  nameOf: (id: string) => string = id => id
+  /** The reverse; `undefined`: it is not known any more. */
+  idOf: (name: string) => string | undefined = name => name
   readonly #facts: FairStore<SessionFacts>
   /** Ids that an endpoint has handed out or accepted, with the first owner of each. */
   readonly #seen: FairStore<{ readonly owner: string }>

@@ -254,10 +254,32 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
         {},
         Object.assign(new Hub().join(), { secrets: [] }),
         Object.assign(new Hub().join(), { secrets: ['too short'] }),
-        Object.assign(new Hub().join(), { lease: 0 })
+        Object.assign(new Hub().join(), { lease: 0 }),
+        Object.assign(new Hub().join(), { sessions: 'sticky' })
       ]
     },
-    sessions: { good: ['forward', 'local'], bad: ['sticky', '', null, true] },
+    sessions: {
+      good: [
+        { survive: false },
+        { survive: true, secret: 'x'.repeat(16) },
+        { survive: true, secret: ['x'.repeat(16), 'y'.repeat(20)], lifetime: 1 }
+      ],
+      bad: [
+        'forward',
+        'local',
+        '',
+        null,
+        true,
+        {},
+        { survive: true },
+        { survive: 'yes', secret: 'x'.repeat(16) },
+        { survive: true, secret: 'too short' },
+        { survive: true, secret: [] },
+        { survive: true, secret: ['x'.repeat(16), 42] },
+        { survive: true, secret: 'x'.repeat(16), lifetime: 0 },
+        { survive: true, secret: 'x'.repeat(16), store: {} }
+      ]
+    },
     onError: { good: [() => undefined], bad: [null, 'log', {}] }
   }
 const NAMES = Object.keys(CASES) as Name[]
@@ -340,7 +362,7 @@ describe('mcpStreams', () => {
       resumeTokens: { after: 10_000, offer: 'asked', methods: ['tools/call'], hints: {} },
       tasks: false,
       backplane: undefined,
-      sessions: 'forward',
+      sessions: undefined,
       onError: expect.any(Function)
     })
   })

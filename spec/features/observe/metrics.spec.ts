@@ -21,7 +21,7 @@ it('go up and down with the streams', async () => {
   app.all('/mcp', endpoint as RequestHandler)
 
   // #region README
-  const totals = /^(resumes|lost|recover|evictions|refusals|failures)/
+  const totals = /^(resumes|lost|recover|evictions|refusals|failures|revivals)/
   for (const name of Object.keys(streams.stats()) as (keyof McpStreamsStats)[]) {
     const collect = (): void => {
       const value = streams.stats()[name]
@@ -58,6 +58,7 @@ it('go up and down with the streams', async () => {
     mcp_streams_undelivered: 0,
     mcp_streams_remembered: 0,
     mcp_streams_resumes_total: 0,
+    mcp_streams_revivals_total: 0,
     mcp_streams_lost_connections_total: 0,
     mcp_streams_recoveries_total: 0,
     mcp_streams_recovery_time_total: 0,

@@ -30,6 +30,7 @@ const NOTHING: McpStreamsStats = {
   recoveryTime: 0,
   refusals: 0,
   refusalsForRoom: 0,
+  revivals: 0,
   failures: {},
   backplane: {}
 }

@@ -95,9 +95,8 @@ describe('a session that is known here', () => {
   it.each(['forward', 'local'] as const)(
     'keeps its 400 where another instance has handed it out (sessions: %s)',
     async sessions => {
-      const { members } = await cluster(() => rawEndpoint(refuseMalformed, { session: 'mine' }), {
-        sessions
-      })
+      const endpoint = () => rawEndpoint(refuseMalformed, { session: 'mine' })
+      const { members } = await cluster(endpoint, {}, { sessions })
       const [first, second] = members.map(({ url }) => url) as [string, string]
       await ended(post(first, initialize('2025-11-25')))
       const mine = headersFor({ session: 'mine', version: '2025-11-25' })

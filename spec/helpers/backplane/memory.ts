@@ -13,6 +13,7 @@ export interface Flakiness {
 export interface HubOptions extends Flakiness {
   readonly secrets?: readonly string[]
   readonly lease?: number
+  readonly sessions?: 'forward' | 'local'
 }
 
 type Listener = (message: Uint8Array) => void
@@ -38,8 +39,8 @@ export class Hub {
 
   /** The end of one instance. */
   join(): MemoryBackplane {
-    const { secrets = ['a secret of the specs'], lease = 600 } = this.#options
-    return new MemoryBackplane(this, secrets, lease)
+    const { secrets = ['a secret of the specs'], lease = 600, sessions } = this.#options
+    return Object.assign(new MemoryBackplane(this, secrets, lease), { sessions })
   }
 
   /** Of its server. */

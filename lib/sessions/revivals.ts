@@ -1,0 +1,198 @@
+// Whether the endpoint still knows a session, and how it is begun again in its client's name.
+import type { IncomingMessage } from 'node:http'
+import { nanoid } from 'nanoid'
+import { isObject, type Message, objectIn } from '../protocol/json-rpc.js'
+import { parseRevision } from '../protocol/revisions.js'
+import { declaresStreams } from '../protocol/stream-messages.js'
+import { outsideOfCalls } from '../streams/timer.js'
+import { type EndpointAnswer, readAnswer } from '../endpoint/endpoint-answer.js'
+import { sendToEndpoint } from '../endpoint/endpoint-client.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import { RevivalLine } from './revival-line.js'
+import { nameIn, type Seals, type SessionParts } from './seal.js'
+
+/**
+ * - `unproved`: this process does not know whether the endpoint knows it.
+ * - `known`: the endpoint has begun it here, or has answered to it here.
+ * - `ended`: by its client, by the endpoint, or as it could not be begun again.
+ */
+type SessionState = 'unproved' | 'known' | 'ended'
+
+export class Session {
+  readonly id: string
+  readonly name: string
+  readonly owner: string
+  endpointId: string
+  state: SessionState = 'unproved'
+  /** Set while it is proved. */
+  proof: Promise<Proof> | undefined
+  #notices: readonly string[] = []
+
+  constructor(id: string, owner: string, endpointId: string) {
+    this.id = id
+    this.name = nameIn(id)
+    this.owner = owner
+    this.endpointId = endpointId
+  }
+
+  /** What has begun without an owner is of whoever has its id, as it is without us. */
+  isOf(owner: string): boolean {
+    return this.owner === owner || this.owner === ''
+  }
+
+  end(): void {
+    this.state = 'ended'
+  }
+
+  revivedAs(endpointId: string, notices: readonly string[]): void {
+    this.endpointId = endpointId
+    this.state = 'known'
+    this.#notices = notices
+  }
+
+  takeNotices(): readonly string[] {
+    const notices = this.#notices
+    this.#notices = []
+    return notices
+  }
+}
+
+/** `full`: too many sessions wait to be begun again. */
+export type Proof = 'done' | 'full'
+
+/** Milliseconds for which an endpoint may take to answer. */
+const PATIENCE = 30_000
+/** Bytes. */
+const LONGEST_ANSWER = 1024 * 1024
+/** Lists of which the endpoint can say that they have changed. */
+const LISTS = ['tools', 'resources', 'prompts']
+
+export class Revivals {
+  revived = 0
+  readonly #parts: InstanceParts
+  readonly #seals: Seals
+  readonly #line: RevivalLine
+  /** The sessions that the endpoint is shown in messages of ours, by the params of each. */
+  readonly #shown = new WeakMap<object, string | undefined>()
+
+  constructor(parts: InstanceParts, seals: Seals, most: number) {
+    this.#parts = parts
+    this.#seals = seals
+    this.#line = new RevivalLine(most)
+  }
+
+  isOwn({ params }: Message): boolean {
+    return isObject(params) && this.#shown.has(params)
+  }
+
+  sessionOf({ params }: Message): string | undefined {
+    return this.#shown.get(params as object)
+  }
+
+  /** Once for all requests that wait. */
+  prove(session: Session, req: IncomingMessage, owner: string): Promise<Proof> {
+    return (session.proof ??= outsideOfCalls(() => this.#prove(session, req, owner)).finally(
+      () => (session.proof = undefined)
+    ))
+  }
+
+  /** With a `ping`, as the request itself must not run twice. */
+  async #prove(session: Session, req: IncomingMessage, owner: string): Promise<Proof> {
+    const { status } = await this.#ask(req, 'ping', {}, session.endpointId)
+    if (status >= 200 && status < 300) session.state = 'known'
+    // Another status says nothing of the session, and comes to the client for its own request.
+    if (status !== 404 && status !== 400) return 'done'
+    const why = await this.#line.run(owner, () => this.#revive(session, req, owner))
+    if (why === 'full') return 'full'
+    this.#parts.debug('session %s: %s', session.name, why ?? 'begun again')
+    if (why === undefined) this.revived++
+    else {
+      session.end()
+      this.#parts.count('refused', undefined, 'session-ended')
+    }
+    return 'done'
+  }
+
+  /** `undefined`: it was begun again. Else why not. */
+  async #revive(
+    session: Session,
+    req: IncomingMessage,
+    owner: string
+  ): Promise<string | undefined> {
+    const parts = this.#seals.open(session.owner, session.id)
+    if (parts === undefined || parts.expires < Date.now()) return 'not begun again: too old'
+    const { params } = parts
+    const answer = await this.#ask(req, 'initialize', params, undefined)
+    const { sessionId } = answer
+    if (sessionId === undefined || !isObject(answer.result))
+      return `not begun again: the endpoint has refused it (${answer.status})`
+    if (!isAsBefore(answer.result, parts)) return 'not begun again: the endpoint is another one'
+    const { status } = await this.#ask(req, INITIALIZED, {}, sessionId)
+    if (status !== 202 && status !== 200) return `not begun again: not accepted (${status})`
+    const capabilities = objectIn(answer.result['capabilities'])
+    session.revivedAs(
+      sessionId,
+      LISTS.filter(list => objectIn(capabilities[list])['listChanged'] === true).map(listChanged)
+    )
+    const { sessions } = this.#parts
+    const hasStreams = declaresStreams({ method: 'initialize', params })
+    sessions.see(owner, session.name)
+    sessions.negotiated(owner, session.name, parseRevision(parts.revision), hasStreams)
+    return undefined
+  }
+
+  /** Sends it with the headers of `req`, through all that stands in front. */
+  async #ask(
+    req: IncomingMessage,
+    method: string,
+    params: object,
+    shown: string | undefined
+  ): Promise<Asked> {
+    const id = method === INITIALIZED ? undefined : `mcp-streams-${nanoid()}`
+    this.#shown.set(params, shown)
+    try {
+      const message = { jsonrpc: '2.0', id, method, params }
+      const response = await sendToEndpoint(req, message, { patience: PATIENCE })
+      const { statusCode: status = 0, headers } = response
+      const sessionId = headers['mcp-session-id']?.toString()
+      if (id === undefined) {
+        response.destroy()
+        return { status, sessionId, result: undefined }
+      }
+      const answer = await new Promise<EndpointAnswer>(answered =>
+        readAnswer(response, id, LONGEST_ANSWER, { message: () => undefined, answered })
+      )
+      const result = answer.kind === 'response' ? answer.message.result : undefined
+      return { status, sessionId, result }
+    } catch (error) {
+      this.#parts.debug('the endpoint does not answer to %s: %o', method, error)
+      return { status: 0, sessionId: undefined, result: undefined }
+    }
+  }
+}
+
+interface Asked {
+  /** 0: there is no answer. */
+  readonly status: number
+  readonly sessionId: string | undefined
+  readonly result: unknown
+}
+
+const INITIALIZED = 'notifications/initialized'
+
+function listChanged(list: string): string {
+  return JSON.stringify({ jsonrpc: '2.0', method: `notifications/${list}/list_changed` })
+}
+
+/** Its client counts on the revision, and on all that the endpoint was able to do. */
+function isAsBefore(
+  { protocolVersion, capabilities }: Record<string, unknown>,
+  before: SessionParts
+): boolean {
+  return protocolVersion === before.revision && hasAll(capabilities, before.capabilities)
+}
+
+function hasAll(now: unknown, before: unknown): boolean {
+  if (!isObject(before)) return before === false || before === undefined || now === before
+  return isObject(now) && Object.entries(before).every(([name, value]) => hasAll(now[name], value))
+}

@@ -1,0 +1,230 @@
+// The id of a session in the endpoint's answers: its client gets the one that it knows.
+import type { ServerResponse } from 'node:http'
+import { isEventStreamType } from '../protocol/media-types.js'
+import { includesId, isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { writtenMessages } from '../protocol/json-splice.js'
+import { dataOf } from '../protocol/sse-fields.js'
+import { BlockSplitter } from '../protocol/sse-parser.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
+import { GatheredBytes, hasChunk, headersSentError, swallow, withBytes } from '../endpoint/chunk.js'
+import {
+  foldHeaders,
+  headerIn,
+  headersIn,
+  isPlainEncoding,
+  statusLineIn,
+  stringOf
+} from '../endpoint/response-headers.js'
+import { pipelineOf, type ResponsePipeline } from '../endpoint/response-pipeline.js'
+import { Stage } from '../endpoint/stage.js'
+
+const SESSION = 'mcp-session-id'
+
+abstract class SessionHead extends Stage {
+  readonly kind = 'rewrite'
+  protected readonly pipeline: ResponsePipeline
+
+  constructor(pipeline: ResponsePipeline) {
+    super()
+    this.pipeline = pipeline
+  }
+
+  /** Adds it nearest to the endpoint: all else of ours sees the id that the client gets. */
+  static addTo<T extends unknown[]>(
+    this: new (pipeline: ResponsePipeline, ...rest: T) => SessionHead,
+    res: ServerResponse,
+    ...rest: T
+  ): void {
+    const pipeline = pipelineOf(res)
+    pipeline.add(new this(pipeline, ...rest))
+  }
+
+  protected headerOf(args: readonly unknown[], name: string): string | undefined {
+    return headerIn(headersIn(args), name) ?? stringOf(this.pipeline.res.getHeader(name))
+  }
+
+  /** The arguments of `writeHead` with another id. */
+  protected withId(args: readonly unknown[], id: string): readonly unknown[] {
+    const given = headersIn(args)
+    if (headerIn(given, SESSION) === undefined) {
+      this.next.setHeader(SESSION, id)
+      return args
+    }
+    foldHeaders(given, (name, value) =>
+      this.next.setHeader(name, name.toLowerCase() === SESSION ? id : value)
+    )
+    return statusLineIn(args)
+  }
+}
+
+/** What the answer to a request in a session needs to know of it. */
+export interface HeadedSession {
+  readonly id: string
+  readonly endpointId: string
+  /** Messages in JSON that its client is to have with the next event stream. */
+  takeNotices(): readonly string[]
+}
+
+export class TranslatedHead extends SessionHead {
+  readonly #session: HeadedSession
+  #isTold = false
+
+  constructor(pipeline: ResponsePipeline, session: HeadedSession) {
+    super(pipeline)
+    this.#session = session
+  }
+
+  override writeHead(args: readonly unknown[]): ServerResponse {
+    if (this.#isTold) return this.next.writeHead(args)
+    const res = this.next.writeHead(this.#translated(args))
+    if (Number(args[0]) === 200 && isEventStreamType(this.headerOf(args, 'content-type')))
+      for (const notice of this.#session.takeNotices()) this.next.write([encodeMessage(notice)])
+    return res
+  }
+
+  override write(args: readonly unknown[]): boolean {
+    this.#tellImplicitly()
+    return this.next.write(args)
+  }
+
+  override end(args: readonly unknown[]): ServerResponse {
+    this.#tellImplicitly()
+    return this.next.end(args)
+  }
+
+  override flushHeaders(): void {
+    this.#tellImplicitly()
+    this.next.flushHeaders()
+  }
+
+  #translated(args: readonly unknown[]): readonly unknown[] {
+    this.#isTold = true
+    const { id, endpointId } = this.#session
+    return this.headerOf(args, SESSION) === endpointId ? this.withId(args, id) : args
+  }
+
+  /** Where the endpoint writes no head, those behind this stage read what has been set. */
+  #tellImplicitly(): void {
+    if (!this.#isTold) this.#translated([this.pipeline.res.statusCode])
+  }
+}
+
+/** Bytes in which the result of `initialize` must come. */
+const LONGEST_RESULT = 1024 * 1024
+
+/**
+ * Holds the head of an answer to `initialize` until its result has come: what the endpoint is able
+ * to do goes into the id, and the id is in the head.
+ */
+export class SealingHead extends SessionHead {
+  readonly #requestId: RequestId
+  readonly #seal: (endpointId: string, result: unknown) => string | undefined
+  #head: readonly unknown[] | undefined
+  #isOver = false
+  readonly #body = new GatheredBytes()
+
+  constructor(
+    pipeline: ResponsePipeline,
+    requestId: RequestId,
+    seal: (endpointId: string, result: unknown) => string | undefined
+  ) {
+    super(pipeline)
+    this.#requestId = requestId
+    this.#seal = seal
+  }
+
+  override get hasHead(): boolean {
+    return this.#head !== undefined || this.next.hasHead
+  }
+
+  override implicitHeader(): void {
+    if (this.#head === undefined) this.next.implicitHeader()
+  }
+
+  override writeHead(args: readonly unknown[]): ServerResponse {
+    if (this.#head !== undefined) throw headersSentError('write')
+    if (!this.#holds(args)) return this.next.writeHead(args)
+    return this.pipeline.res
+  }
+
+  override flushHeaders(): void {
+    if (!this.#holds([this.pipeline.res.statusCode])) this.next.flushHeaders()
+  }
+
+  override write(args: readonly unknown[]): boolean {
+    if (!this.#holds([this.pipeline.res.statusCode])) return this.next.write(args)
+    this.#add(args)
+    const isStream = isEventStreamType(this.headerOf(this.#head ?? [], 'content-type'))
+    if (this.#body.size <= LONGEST_RESULT && !(isStream && this.#messages().length > 0))
+      return swallow(args)
+    this.#sendHead()
+    const hasRoom = this.next.write([this.#body.whole()])
+    this.#body.clear()
+    return swallow(args) && hasRoom
+  }
+
+  override end(args: readonly unknown[]): ServerResponse {
+    const isImplicit = this.#head === undefined && !this.next.hasHead
+    if (!this.#holds([this.pipeline.res.statusCode])) return this.next.end(args)
+    this.#add(args)
+    if (isImplicit) {
+      // Node then adds the length of the body.
+      const id = this.#idIn([])
+      if (id !== undefined) this.next.setHeader(SESSION, id)
+      this.#isOver = true
+      this.#head = undefined
+      return this.next.end(args)
+    }
+    this.#sendHead()
+    const callbacks = args.filter(arg => typeof arg === 'function')
+    return this.next.end([this.#body.whole(), ...callbacks])
+  }
+
+  /** Whether the head is held, from now on or already. */
+  #holds(args: readonly unknown[]): boolean {
+    if (this.#isOver || this.#head !== undefined) return !this.#isOver
+    const status = Number(args[0])
+    const names = this.headerOf(args, SESSION) !== undefined
+    if (status < 200 || status > 299 || !names || !isPlainEncoding(this.headerOf(args, ENCODING))) {
+      this.#isOver = true
+      return false
+    }
+    this.#head = args
+    this.pipeline.showHead()
+    return true
+  }
+
+  #add(args: readonly unknown[]): void {
+    if (hasChunk(args)) withBytes(args[0], args[1], bytes => this.#body.add(bytes))
+  }
+
+  #sendHead(): void {
+    const head = this.#head as readonly unknown[]
+    const id = this.#idIn(head)
+    this.#isOver = true
+    this.#head = undefined
+    this.next.writeHead(id === undefined ? head : this.withId(head, id))
+  }
+
+  #idIn(head: readonly unknown[]): string | undefined {
+    const result = this.#messages().find(
+      message => isResponse(message) && includesId([this.#requestId], message.id)
+    )?.result
+    return this.#seal(this.headerOf(head, SESSION) as string, result)
+  }
+
+  #messages(): Message[] {
+    const body = this.#body.whole()
+    if (!isEventStreamType(this.headerOf(this.#head ?? [], 'content-type')))
+      return writtenMessages(body.toString()).map(({ message }) => message)
+    const messages: Message[] = []
+    new BlockSplitter().push(body, (bytes, from, to, fields) => {
+      if (fields.dataLines === 0) return
+      const data = dataOf(bytes, from, to, fields)
+      messages.push(...writtenMessages(data).map(({ message }) => message))
+    })
+    return messages
+  }
+}
+
+const ENCODING = 'content-encoding'

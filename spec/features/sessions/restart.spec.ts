@@ -1,0 +1,224 @@
+// A session goes on in a process that has not begun it: with the same secret, and an endpoint that
+// knows nothing of it.
+
+import { describe, expect, it } from '@jest/globals'
+import type { McpStreamsOptions } from '../../../lib/index.js'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
+import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
+import {
+  callTool,
+  del,
+  ended,
+  get,
+  headersFor,
+  initializeSession,
+  notification,
+  post,
+  request
+} from '../../helpers/mcp.js'
+import { serve, streamUrl } from '../../helpers/serve.js'
+
+const SECRET = 'a secret of this spec'
+const SURVIVING: McpStreamsOptions = { sessions: { survive: true, secret: SECRET } }
+const VERSION = '2025-11-25'
+
+const begun = async (endpoint = sdkV1Stateful(), options = SURVIVING, auth?: string) => {
+  const { url } = await serve(endpoint, options)
+  const session = await initializeSession(url, VERSION, headersFor({ auth }))
+  return { url, endpoint, ...session, headers: { ...session.headers, ...headersFor({ auth }) } }
+}
+/** Another process: nothing of the first one is left but its secret. */
+const restarted = async (endpoint: SdkV1Endpoint = sdkV1Stateful(), options = SURVIVING) => ({
+  ...(await serve(endpoint, options)),
+  endpoint
+})
+const count = (id: number) => callTool(id, 'count', { n: 2 })
+
+describe.each([
+  ['SDK 1.x', sdkV1Stateful],
+  ['SDK 1.x, JSON', () => sdkV1Stateful({ enableJsonResponse: true })],
+  ['SDK 2.x', sdkV2Stateful as unknown as typeof sdkV1Stateful]
+])('a session of %s', (_name, make) => {
+  it('goes on after a restart, under the id that its client has', async () => {
+    const { sessionId, headers, endpoint } = await begun(make())
+    expect(endpoint.sessions.has(sessionId as string)).toBe(false)
+    const { url, endpoint: next } = await restarted(make())
+    for (const id of [1, 2]) {
+      const answer = await ended(post(url, count(id), headers))
+      expect([answer.status, answer.headers['mcp-session-id'] ?? sessionId]).toEqual([
+        200,
+        sessionId
+      ])
+      expect(answer.text).toContain(`"id":${id}`)
+      expect(answer.text).toContain('result')
+    }
+    expect(next.sessions.size).toBe(1)
+  })
+})
+
+describe('a session that has outlived its process', () => {
+  it('is begun again once, for all requests that wait', async () => {
+    const { headers } = await begun()
+    const { url, endpoint, streams } = await restarted()
+    const answers = await Promise.all([1, 2, 3].map(id => ended(post(url, count(id), headers))))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([1, 1])
+  })
+
+  it('has its streams under their URLs', async () => {
+    const { headers } = await begun()
+    const { url } = await restarted()
+    const answer = await ended(post(url, count(1), headers))
+    const again = await ended(get(streamUrl(answer, url), headers))
+    expect(again.messages().at(-1)).toMatchObject({ id: 1 })
+    expect(again.headers['mcp-session-id']).toBe(headers['mcp-session-id'])
+  })
+
+  it('listens again, and hears that lists may have changed', async () => {
+    const { headers } = await begun()
+    const { url } = await restarted()
+    const channel = await get(url, headers)
+    expect(await channel.nextMessage()).toMatchObject({
+      method: 'notifications/tools/list_changed'
+    })
+    channel.destroy()
+  })
+
+  it('ends by DELETE in its new process, and stays ended', async () => {
+    const { headers } = await begun()
+    const { url, endpoint, streams } = await restarted()
+    await ended(post(url, count(1), headers))
+    expect((await ended(del(url, headers))).status).toBe(200)
+    expect((await ended(post(url, count(2), headers))).status).toBe(404)
+    expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([0, 1])
+  })
+
+  it('is not begun again where the endpoint has ended it while it ran', async () => {
+    const { url, headers, endpoint } = await begun()
+    await ended(post(url, count(1), headers))
+    await endpoint.close()
+    for (const id of [2, 3]) expect((await ended(post(url, count(id), headers))).status).toBe(404)
+    expect(endpoint.sessions.size).toBe(0)
+  })
+
+  it('is not begun again when its time is over', async () => {
+    const options = { sessions: { survive: true, secret: SECRET, lifetime: 1 } }
+    const { headers } = await begun(sdkV1Stateful(), options)
+    const { url, endpoint } = await restarted(sdkV1Stateful(), options)
+    await new Promise(resolve => setTimeout(resolve, 10))
+    expect((await ended(post(url, count(1), headers))).status).toBe(404)
+    expect(endpoint.sessions.size).toBe(0)
+  })
+
+  it('goes on where the endpoint still knows it', async () => {
+    const { headers, endpoint } = await begun()
+    const { url, streams } = await restarted(endpoint)
+    expect((await ended(post(url, count(1), headers))).status).toBe(200)
+    expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([1, 0])
+  })
+
+  it('is known under a newer secret, as long as the older one is accepted', async () => {
+    const { headers } = await begun()
+    const newer = 'a newer secret of this spec'
+    const change = (...secret: string[]) => ({ sessions: { survive: true, secret } })
+    const { url } = await restarted(sdkV1Stateful(), change(newer, SECRET))
+    expect((await ended(post(url, count(1), headers))).status).toBe(200)
+    const { url: later } = await restarted(sdkV1Stateful(), change(newer))
+    expect((await ended(post(later, count(1), headers))).status).toBe(404)
+  })
+})
+
+describe('a client is told to begin anew', () => {
+  it.each([
+    ['another owner', (id: string) => id, 'b'],
+    ['a forged id', (id: string) => id.slice(0, -2) + (id.endsWith('AA') ? 'BB' : 'AA'), 'a'],
+    ['half an id', (id: string) => id.slice(0, id.length / 2), 'a'],
+    ['the name of the session', (id: string) => id.slice(0, 22), 'a'],
+    ['another spelling', (id: string) => `${id}=`, 'a'],
+    ['a mark alone', () => 'mcps1.', 'a'],
+    ['an id of nobody', () => 'mcps1.' + 'A'.repeat(3000), 'a']
+  ])('with %s', async (_name, change, auth) => {
+    const { headers, url: first } = await begun(sdkV1Stateful(), SURVIVING, 'a')
+    const { url, endpoint } = await restarted()
+    const session = change(headers['mcp-session-id'] as string)
+    const wrong = headersFor({ session, auth, version: VERSION })
+    const unknown = headersFor({ session: 'made-up', auth, version: VERSION })
+    for (const where of [url, first]) {
+      const [one, other] = await Promise.all(
+        [wrong, unknown].map(headers => ended(post(where, count(1), headers)))
+      )
+      expect([one!.status, one!.text]).toEqual([404, other!.text])
+    }
+    expect(endpoint.sessions.size).toBe(0)
+  })
+
+  it.each([
+    ['refuses it', undefined],
+    ['speaks another revision', { protocolVersion: '2025-06-18', capabilities: { tools: {} } }],
+    ['is less able', { protocolVersion: VERSION, capabilities: {} }]
+  ])('where the endpoint %s', async (_name, result) => {
+    const raw = (answer: object | undefined, session: string) =>
+      rawEndpoint(({ message, req, res, result: respond }) => {
+        const known = req.headers['mcp-session-id'] === session
+        if (message.method !== 'initialize')
+          return known ? respond() : void res.writeHead(400).end('{}')
+        if (answer === undefined) return void res.writeHead(400).end('{}')
+        res.setHeader('Mcp-Session-Id', session)
+        respond(answer)
+      })
+    const able = { protocolVersion: VERSION, capabilities: { tools: { listChanged: true } } }
+    const { url: first } = await serve(raw(able, 'one'), SURVIVING)
+    const answer = await ended(
+      post(first, request(1, 'initialize', { protocolVersion: VERSION, capabilities: {} }))
+    )
+    const headers = headersFor({ session: answer.headers['mcp-session-id'] as string })
+    expect(headers['mcp-session-id']).toMatch(/^mcps1\./)
+    const { url } = await serve(raw(result, 'two'), SURVIVING)
+    expect((await ended(post(url, request(2, 'tools/list'), headers))).status).toBe(404)
+  })
+})
+
+describe('an endpoint that is out of the ordinary', () => {
+  it('gives no session, and its client gets none', async () => {
+    const { url } = await serve(
+      rawEndpoint(() => undefined, { stateless: true }),
+      SURVIVING
+    )
+    expect((await initializeSession(url, VERSION)).sessionId).toBeUndefined()
+  })
+
+  it('gives two clients one session, in JSON, and sees its own id from both', async () => {
+    const endpoint = rawEndpoint(({ result }) => result(), {
+      session: 'mine',
+      initializeAs: 'json'
+    })
+    const { url } = await serve(endpoint, SURVIVING)
+    const sessions = [await initializeSession(url, VERSION), await initializeSession(url, VERSION)]
+    expect(new Set(sessions.map(({ sessionId }) => sessionId)).size).toBe(2)
+    for (const { headers } of sessions) await ended(post(url, request(1, 'tools/list'), headers))
+    const seen = endpoint.requests.map(({ req }) => req.headers['mcp-session-id'])
+    expect(seen).toEqual([undefined, 'mine', undefined, 'mine', 'mine', 'mine'])
+  })
+
+  it('gets the id that it has given where it is too long to be sealed', async () => {
+    const session = 'x'.repeat(4000)
+    const { url } = await serve(
+      rawEndpoint(({ result }) => result(), { session }),
+      SURVIVING
+    )
+    expect((await initializeSession(url, VERSION)).sessionId).toBe(session)
+  })
+
+  it('asks before it has answered initialize, and its client hears it', async () => {
+    const endpoint = rawEndpoint(({ message, res, emit, result }) => {
+      if (message.method !== 'initialize') return result()
+      res.setHeader('Mcp-Session-Id', 'mine')
+      emit(notification('notifications/message', { level: 'info', data: 'soon' }))
+    })
+    const { url } = await serve(endpoint, SURVIVING)
+    const answer = await post(url, request(1, 'initialize', { protocolVersion: VERSION }))
+    expect(await answer.nextMessage()).toMatchObject({ params: { data: 'soon' } })
+    answer.destroy()
+  })
+})
