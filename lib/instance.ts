@@ -22,6 +22,7 @@ import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
 import { RelayedResponses } from './routes/relayed-responses.js'
 import type { Instance as RoutesInstance, Relay, RouteShelves } from './routes/route.js'
+import { isSealed } from './sessions/seal.js'
 import { SurvivingSessions } from './sessions/surviving-sessions.js'
 import { SharedStreams } from './transport/shared-streams.js'
 import type { ResumeTokensSettings } from './calls/token-calls.js'
@@ -113,7 +114,8 @@ export class Instance implements RoutesInstance {
     const areShared = settings.backplane?.sessions === 'local'
     this.sessions = new Sessions(maxStreams, areShared)
     const { sessions } = settings
-    this.surviving = sessions && new SurvivingSessions(sessions, this, maxStreams)
+    this.surviving =
+      sessions && new SurvivingSessions(sessions, this, maxStreams, this.seat?.link.kept)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.idempotency = this.#idempotencyStore(settings)
@@ -164,7 +166,8 @@ export class Instance implements RoutesInstance {
       ? here
       : this.seat.directory(here, this, {
           forwardsSessions: settings.backplane?.sessions !== 'local',
-          keyTime: keptFor(settings)
+          keyTime: keptFor(settings),
+          mayBeRevived: settings.sessions === undefined ? () => false : isSealed
         })
   }
 

@@ -18,6 +18,8 @@ export interface SharedDirectorySettings {
   readonly forwardsSessions: boolean
   /** Milliseconds for which an idempotency key is remembered after its call was answered. */
   readonly keyTime: number
+  /** Whether a session can be begun again where its instance is gone. */
+  readonly mayBeRevived: (session: string) => boolean
 }
 
 export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'epoch' | 'isClosed'> & {
@@ -114,14 +116,28 @@ export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
     const isHere =
       !this.#settings.forwardsSessions || names.has('s', id) || names.isAbsent('s', id, now())
     if (isHere) return HERE
-    return this.#patiently(async () => {
+    const mayBeRevived = this.#settings.mayBeRevived(id)
+    const place = this.#patiently(async () => {
       const since = await epoch.whole()
       const found = (await names.find('s', id)) ?? (await this.#findAgain(id))
       if (found !== undefined) return found
       await this.#believeAbsence(since)
-      names.noteAbsent('s', id, now())
+      if (!mayBeRevived) names.noteAbsent('s', id, now())
       return tag
     })
+    return mayBeRevived ? this.#reviver(id, place) : place
+  }
+
+  /** Of the instances that are asked for a session whose own one is gone, one begins it again. */
+  async #reviver(id: string, where: Place | Promise<Place>): Promise<Place> {
+    const place = await where
+    if (place.kind !== 'here' && place.kind !== 'lost') return place
+    const gone = place.kind === 'lost' ? place.instance : ''
+    const { names } = this.#link
+    const next = await this.#patiently(() =>
+      names.claim('k', `revives ${id} ${gone}`, SESSION_TIME)
+    )
+    return next.kind === 'lost' ? this.#reviver(id, next) : next
   }
 
   /** No instance seems to have a name. Rejects if keys may be lost, and be written again. */

@@ -9,6 +9,7 @@ import { type EndpointAnswer, readAnswer } from '../endpoint/endpoint-answer.js'
 import { sendToEndpoint } from '../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { RevivalLine } from './revival-line.js'
+import type { SharedMemory } from './shared-memory.js'
 import { nameIn, type Seals, type SessionParts } from './seal.js'
 
 /**
@@ -71,11 +72,13 @@ export class Revivals {
   revived = 0
   readonly #parts: InstanceParts
   readonly #seals: Seals
+  readonly #shared: SharedMemory | undefined
   readonly #line: RevivalLine
   /** The sessions that the endpoint is shown in messages of ours, by the params of each. */
   readonly #shown = new WeakMap<object, string | undefined>()
 
-  constructor(parts: InstanceParts, seals: Seals, most: number) {
+  constructor(parts: InstanceParts, seals: Seals, most: number, shared: SharedMemory | undefined) {
+    this.#shared = shared
     this.#parts = parts
     this.#seals = seals
     this.#line = new RevivalLine(most)
@@ -121,6 +124,8 @@ export class Revivals {
   ): Promise<string | undefined> {
     const parts = this.#seals.open(session.owner, session.id)
     if (parts === undefined || parts.expires < Date.now()) return 'not begun again: too old'
+    if ((await this.#shared?.hasEnded(session.name)) === true)
+      return 'not begun again: it has ended at another instance'
     const { params } = parts
     const answer = await this.#ask(req, 'initialize', params, undefined)
     const { sessionId } = answer
@@ -129,6 +134,8 @@ export class Revivals {
     if (!isAsBefore(answer.result, parts)) return 'not begun again: the endpoint is another one'
     const { status } = await this.#ask(req, INITIALIZED, {}, sessionId)
     if (status !== 202 && status !== 200) return `not begun again: not accepted (${status})`
+    const wishes = (await this.#shared?.wishesAsRequests(session.name)) ?? []
+    await Promise.all(wishes.map(one => this.#ask(req, one.method, one.params, sessionId)))
     const capabilities = objectIn(answer.result['capabilities'])
     session.revivedAs(
       sessionId,

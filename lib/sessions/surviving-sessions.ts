@@ -10,6 +10,7 @@ import { replaceHeader } from '../endpoint/request-body.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { isSealed, nameIn, Seals } from './seal.js'
 import { Revivals, Session } from './revivals.js'
+import { type SharedKeeper, SharedMemory } from './shared-memory.js'
 import { SealingHead, TranslatedHead } from './session-heads.js'
 
 /** Option `sessions` of `McpStreamsOptions`. */
@@ -55,25 +56,40 @@ export class SurvivingSessions {
   readonly #lifetime: number
   /** Those of which a request has come, by name. Ended ones stay: they are not begun again. */
   readonly #sessions: FairStore<Session>
+  /** `undefined`: there are no other instances. */
+  readonly #shared: SharedMemory | undefined
   readonly #revivals: Revivals
 
   /** @param most how many are remembered, and how many may wait to be begun again. */
-  constructor({ secrets, lifetime }: SessionsSettings, parts: InstanceParts, most: number) {
+  constructor(
+    { secrets, lifetime }: SessionsSettings,
+    parts: InstanceParts,
+    most: number,
+    keeper: SharedKeeper | undefined
+  ) {
     this.#parts = parts
     this.#seals = new Seals(secrets)
     this.#lifetime = lifetime
     this.#sessions = new FairStore({ maxSize: most })
-    this.#revivals = new Revivals(parts, this.#seals, most)
+    this.#shared = keeper && new SharedMemory(keeper, lifetime)
+    this.#revivals = new Revivals(parts, this.#seals, most, this.#shared)
     const { sessions } = parts
     sessions.nameOf = this.#nameOf
     sessions.idOf = this.#idOf
-    parts.sessionEnded.add(name => this.#sessions.peek(name)?.end())
+    parts.sessionEnded.add(this.#ended)
   }
 
   readonly #nameOf = (id: string): string => this.#sessions.peek(nameIn(id))?.name ?? id
 
   readonly #idOf = (name: string): string | undefined =>
     this.#sessions.peek(name)?.id ?? (isSealed(name) ? undefined : name)
+
+  readonly #ended = (name: string): void => {
+    const session = this.#sessions.peek(name)
+    if (session === undefined) return
+    session.end()
+    this.#shared?.noteEnded(name)
+  }
 
   /** Total of sessions that were begun again. */
   get revived(): number {
@@ -120,6 +136,7 @@ export class SurvivingSessions {
       )
     }
     if (session === undefined) return next()
+    if (soleRequest !== undefined) this.#shared?.noteWish(session.name, soleRequest)
     if (isBeginning || session.state !== 'unproved') return this.#pass(context, session, next)
     this.#revivals
       .prove(session, req, owner)

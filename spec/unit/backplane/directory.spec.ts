@@ -32,7 +32,7 @@ async function linkOn(backplane: Backplane): Promise<InstanceLink> {
 
 async function memberOn(backplane: Backplane, here: ContractShelves): Promise<DirectoryMember> {
   const link = await linkOn(backplane)
-  const settings = { forwardsSessions: true, keyTime: 60_000 }
+  const settings = { forwardsSessions: true, keyTime: 60_000, mayBeRevived: () => false }
   const directory = new SharedDirectory(new LocalDirectory(here), link, settings)
   return {
     directory,
