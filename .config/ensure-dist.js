@@ -19,6 +19,7 @@ const built = doors.flatMap(door => [`${door}.js`, `${door}.cjs`, `${door}.d.cts
 const builtAt = Math.min(...built.map(file => changedAt(`dist/${file}`)))
 
 if (sources().some(path => changedAt(path) > builtAt)) {
+  console.error('Building dist, about a minute. This is done once, and again when lib has changed.')
   const build = spawnSync('npm', ['run', '--silent', 'build'], {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit']

@@ -4,12 +4,17 @@
 //
 //   server.js   the MCP server: CORS, login, cookie. Read this first
 //   page.js     what runs in the page
-//   index.js    serves both, for this machine only
+//   index.js    serves both, for this machine only, with the style of the playground
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { basename } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import express from 'express'
 import { createServer } from './server.js'
+import { takeNoOptions } from '../terminal.js'
+
+takeNoOptions('browser')
 
 const token = randomBytes(16).toString('hex')
 const site = express()
@@ -27,14 +32,29 @@ const html = `<!doctype html>
 <html lang="en" data-mcp="${mcp}" data-token="${token}">
   <meta charset="utf-8">
   <title>EventSource and MCP</title>
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
   <link rel="icon" href="data:,">
+  <link rel="stylesheet" href="style.css">
   <script type="module" src="page.js"></script>
-  <h1>EventSource and MCP</h1>
-  <button>Call, and cut the wire at once</button>
-  <ol id="log"></ol>
+  <header>
+    <p class="project">express-mcp-streams</p>
+    <h1>EventSource and MCP</h1>
+    <p>
+      A call by <code>fetch()</code>, whose connection is cut as soon as it has begun. Its stream is followed
+      by the browser’s own <code>EventSource</code>, with a cookie in place of a token.
+    </p>
+  </header>
+  <main>
+    <div class="controls" id="start"><button>Call, and cut the connection at once</button></div>
+    <article><ol id="log" class="log"></ol></article>
+  </main>
 </html>`
 site.get('/', (_req, res) => res.type('html').send(html))
-site.get('/page.js', (_req, res) => res.sendFile(new URL('page.js', import.meta.url).pathname))
+for (const path of ['page.js', '../playground/style.css'])
+  site.get(`/${basename(path)}`, (_req, res) =>
+    res.sendFile(fileURLToPath(new URL(path, import.meta.url)))
+  )
 
 const stop = async () => {
   await close()
@@ -45,4 +65,7 @@ const stop = async () => {
 }
 process.once('SIGINT', stop).once('SIGTERM', stop)
 
-console.log(`Open ${origin}/ and press the button. Ctrl+C ends it.`)
+console.log(
+  `A page calls a tool of another origin, and follows it with EventSource.
+Open ${origin}/ and press the button. Ctrl+C ends it.`
+)

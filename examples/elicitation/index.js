@@ -18,8 +18,9 @@ import { callTool } from './client.js'
 import { cutProxy, plan } from './cut-proxy.js'
 import { readOptions } from './options.js'
 import { createServer } from './server.js'
-import { dim, green, openTerminal, openUnattended, red } from './terminal.js'
+import { openTerminal, openUnattended } from './terminal.js'
 import { reconnectionInWords, watchedFetch } from './wire.js'
+import { dim, green, red } from '../terminal.js'
 
 const options = readOptions()
 if (options) await main(options)

@@ -2,13 +2,8 @@
 
 import { clearLine, createInterface, cursorTo } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { styleText } from 'node:util'
 
 const { stdin, stdout } = process
-
-export const green = text => paint('green', text)
-export const red = text => paint('red', text)
-export const dim = text => paint('dim', text)
 
 /** `ask(question)` answers the line that was typed; `news(line)` writes above it. */
 export function openTerminal() {
@@ -70,8 +65,4 @@ export function openUnattended() {
     news: console.log,
     close() {}
   }
-}
-
-function paint(colour, text) {
-  return stdout.isTTY && stdout.hasColors() ? styleText(colour, text) : text
 }

@@ -33,6 +33,9 @@ const usage = `Usage: npm run files -- [--size <MiB>]
   -h, --help     this text`
 
 const size = readSize()
+console.log(
+  `A file of ${(size / 2 ** 20).toFixed(1)} MiB in three ways. Each time the wire is cut ${KINDS.length} times in the middle of it.`
+)
 
 const temporary = await mkdtemp(join(tmpdir(), 'files-'))
 const folder = join(temporary, 'served')

@@ -113,7 +113,9 @@ if (isMain(import.meta.url)) {
   })
   const [folder] = positionals
   const { mode } = values
-  if (!folder || !['direct', 'redirect', 'download'].includes(mode)) {
+  const port = Number(values.port)
+  const isPort = Number.isInteger(port) && port >= 0 && port < 65_536
+  if (!folder || !['direct', 'redirect', 'download'].includes(mode) || !isPort) {
     console.error(
       'Usage: node examples/files/server.js <folder> [--mode direct|redirect|download] [--port 3000]'
     )
@@ -125,7 +127,10 @@ if (isMain(import.meta.url)) {
       ? { ...(await listen(createStorage({ folder, secret }))), secret }
       : undefined
   // Download URLs are made from the address that clients see, so the server comes after its port.
-  const { url, stop } = await listen((req, res) => server.app(req, res), Number(values.port))
+  const { url, stop } = await listen((req, res) => server.app(req, res), port).catch(error => {
+    console.error(error.message) // such as a port that is in use
+    process.exit(1)
+  })
   const server = createServer({ folder, mode, storage, publicUrl: `${url}/mcp` })
   console.log(`${folder} at ${url}/mcp, ${mode}`)
   // Nobody new comes, and what is on its way arrives.

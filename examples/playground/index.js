@@ -28,7 +28,11 @@ import { createServer } from './server.js'
 import { createSite } from './site.js'
 
 const options = readOptions()
-if (options) await main(options)
+if (options)
+  await main(options).catch(error => {
+    console.error(error.message) // such as a port that is in use
+    process.exitCode = 1
+  })
 
 async function main({ open, port, pace }) {
   // The MCP servers let in the page's origin, which is known once it has a port.

@@ -16,7 +16,7 @@ export function readOptions() {
     const { values } = parseArgs({
       options: {
         open: { type: 'boolean', default: false },
-        port: { type: 'string', default: process.env.PORT || '0' },
+        port: { type: 'string' },
         pace: { type: 'string', default: '350' },
         help: { type: 'boolean', short: 'h' }
       }
@@ -24,18 +24,22 @@ export function readOptions() {
     if (!values.help)
       return {
         open: values.open,
-        port: wholeNumber('port', values.port, 0, 65_535),
-        pace: wholeNumber('pace', values.pace, 10, 5_000)
+        port: wholeNumber(...portOf(values), 0, 65_535),
+        pace: wholeNumber('--pace', values.pace, 10, 5_000)
       }
     console.log(usage)
   } catch (error) {
-    console.error(`${error.message}\n\n${usage}`)
-    process.exitCode = 2
+    const isOfTheEnvironment = error.message.startsWith('PORT ')
+    console.error(isOfTheEnvironment ? error.message : `${error.message}\n\n${usage}`)
+    process.exitCode = isOfTheEnvironment ? 1 : 2
   }
 }
+
+const portOf = ({ port }) =>
+  port === undefined ? ['PORT', process.env.PORT || '0'] : ['--port', port]
 
 function wholeNumber(name, text, min, max) {
   const number = /^\d+$/.test(text) ? Number(text) : NaN
   if (number >= min && number <= max) return number
-  throw new RangeError(`--${name} must be a whole number from ${min} to ${max}, not '${text}'`)
+  throw new RangeError(`${name} must be a whole number from ${min} to ${max}, not '${text}'`)
 }

@@ -55,7 +55,7 @@ export function draw(target, { start, end, points, spans, cuts }, until) {
     free = middle + halfOf(name)
   }
   for (const { at, share, kind } of points) {
-    const radius = { event: 3.2, chunk: 1.8 }[kind] ?? 6
+    const radius = { event: 3.2, sample: 3.2, chunk: 1.8 }[kind] ?? 6
     shapes.push(shape('circle', { cx: x(at), cy: y(share), r: radius, class: `point ${kind}` }))
     if (kind === 'lost') shapes.push(text(x(at) + 12, y(share) + 4, 'lost', 'outcome'))
   }

@@ -34,8 +34,24 @@ const sides = [
 ]
 let work = new AbortController()
 let drawnAt = 0
-/** What is drawn before anything has been started. */
 const NOTHING = { start: 0, end: 0, points: [], spans: [], cuts: [], connections: 0 }
+/** What is drawn before anything has been started: a call that is cut after four seconds. */
+const SAMPLES = {
+  with: sample([1, 11.2], 'result', [
+    { from: 400, to: 4000, kind: '', label: 'connection' },
+    { from: 4000, to: 4900, kind: 'wait', label: 'wait' },
+    { from: 4900, to: 11_200, kind: '', label: 'connection' }
+  ]),
+  without: sample([1, 4], 'lost', [{ from: 400, to: 4000, kind: '', label: 'connection' }])
+}
+
+function sample([from, to], last, spans) {
+  const points = []
+  for (let at = from * 1000; at <= to * 1000; at += 340)
+    points.push({ at: at > 3900 && at < 4900 ? 4900 : at, share: at / 11_200, kind: 'sample' })
+  points.push({ ...points.at(-1), kind: last })
+  return { ...NOTHING, end: 11_200, points, spans, cuts: [{ at: 4000, kind: 'cut' }] }
+}
 
 function openSide(name, fetchOf) {
   const card = $('side').content.cloneNode(true).firstElementChild
@@ -198,10 +214,14 @@ function receive(side, kind, share, received) {
   if (received) run.received = received
 }
 
-function show({ run = NOTHING, part, title, name }) {
+function show(side) {
+  const { part, title, name } = side
+  const isSample = side.card.dataset.state === undefined
+  const run = side.run ?? (isSample ? SAMPLES[name] : NOTHING)
   // Both sides by one measure of time.
   const until = Math.max(...sides.map(({ run }) => (run ? (run.end ?? performance.now()) : 0)))
-  draw(part('picture'), run, until)
+  draw(part('picture'), run, Math.max(until, run.end ?? 0))
+  part('picture').classList.toggle('is-sample', isSample)
   const counts = `${counted(run.connections, 'connection')}, ${counted(run.cuts.length, 'cut')}`
   part('picture').setAttribute('aria-label', `${title}: ${part('status').textContent}; ${counts}`)
   part('received').textContent = run.received ?? '–'

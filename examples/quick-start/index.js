@@ -27,7 +27,8 @@ import { readOptions } from './options.js'
 import { readDocuments } from './search-index.js'
 import * as server from './server.js'
 import * as serverV2 from './server-v2.js'
-import { green, openView, red } from './terminal.js'
+import { openView } from './terminal.js'
+import { green, red } from '../terminal.js'
 
 // `createServer` and `callTool` of each act.
 const v1 = { ...server, ...client }

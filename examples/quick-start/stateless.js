@@ -33,8 +33,10 @@ async function count({ sendNotification, signal }) {
   return { content: [{ type: 'text', text: 'Counted to three' }] }
 }
 
-const listener = app.listen(Number(process.env.PORT || 3000), '127.0.0.1', error => {
-  if (error) throw error // such as a port that is in use
+const PORT = process.env.PORT || 3000
+if (!/^\d{1,5}$/.test(PORT) || PORT > 65_535) exit(`PORT is no port: ${PORT}`)
+const listener = app.listen(Number(PORT), '127.0.0.1', error => {
+  if (error) exit(error.message) // such as a port that is in use
   console.log(`http://localhost:${listener.address().port}/mcp`)
 })
 const stop = () => {
@@ -42,3 +44,7 @@ const stop = () => {
   void streams.close() // calls that run are finished first
 }
 process.once('SIGTERM', stop).once('SIGINT', stop)
+function exit(message) {
+  console.error(message)
+  process.exit(1)
+}

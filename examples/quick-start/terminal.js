@@ -1,12 +1,8 @@
 // What you see: a progress bar with the news above it on a terminal, plain lines elsewhere.
 
-import { styleText } from 'node:util'
 import { MultiBar, Presets } from 'cli-progress'
 
 const { stdout } = process
-
-export const green = text => paint('green', text)
-export const red = text => paint('red', text)
 
 /**
  * Opens a view of `total` steps: `step(n, message)` moves the bar, `news(line)` writes above it,
@@ -31,8 +27,4 @@ export function openView(total) {
       bars.stop()
     }
   }
-}
-
-function paint(colour, text) {
-  return stdout.isTTY && stdout.hasColors() ? styleText(colour, text) : text
 }

@@ -30,8 +30,10 @@ async function count({ mcpReq }) {
   return { content: [{ type: 'text', text: 'Counted to three' }] }
 }
 
-const listener = app.listen(Number(process.env.PORT || 3000), '127.0.0.1', error => {
-  if (error) throw error // such as a port that is in use
+const PORT = process.env.PORT || 3000
+if (!/^\d{1,5}$/.test(PORT) || PORT > 65_535) exit(`PORT is no port: ${PORT}`)
+const listener = app.listen(Number(PORT), '127.0.0.1', error => {
+  if (error) exit(error.message) // such as a port that is in use
   console.log(`http://localhost:${listener.address().port}/mcp`)
 })
 const stop = () => {
@@ -39,3 +41,7 @@ const stop = () => {
   void streams.close() // calls that run are finished first
 }
 process.once('SIGTERM', stop).once('SIGINT', stop)
+function exit(message) {
+  console.error(message)
+  process.exit(1)
+}

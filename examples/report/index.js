@@ -12,11 +12,11 @@
 //   options.js        the command line
 
 import { once } from 'node:events'
-import { styleText } from 'node:util'
 import { getReport } from './client.js'
 import { readOptions } from './options.js'
 import { createServer, sections } from './server.js'
 import { strictProxy } from './strict-proxy.js'
+import { green, red } from '../terminal.js'
 
 const options = readOptions()
 if (options) await main(options)
@@ -98,16 +98,4 @@ function faultsOf({ pages, error, executions }) {
 
 function inSeconds(milliseconds) {
   return `${(milliseconds / 1000).toFixed(1)} s`
-}
-
-function green(text) {
-  return paint('green', text)
-}
-
-function red(text) {
-  return paint('red', text)
-}
-
-function paint(colour, text) {
-  return process.stdout.isTTY && process.stdout.hasColors() ? styleText(colour, text) : text
 }

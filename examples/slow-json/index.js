@@ -13,11 +13,11 @@
 //   options.js         the command line
 
 import { once } from 'node:events'
-import { styleText } from 'node:util'
 import { getSummary } from './client.js'
 import { readOptions } from './options.js'
 import { createServer } from './server.js'
 import { silenceProxy } from './silence-proxy.js'
+import { dim, green, red } from '../terminal.js'
 
 const options = readOptions()
 if (options) await main(options)
@@ -29,10 +29,15 @@ async function main({ seconds }) {
     `A tool that takes ${seconds} s. The proxy cuts after ${inSeconds(limit)} of silence.\n`
   )
 
+  const started = performance.now()
+  const tick = () =>
+    console.log(dim(`  ${inSeconds(performance.now() - started).padStart(6)}  the tool works`))
+  const ticks = setInterval(tick, duration / 10)
   const [durable, bare] = await Promise.all([
     callOnce({ duration, limit, durable: true }),
     callOnce({ duration, limit, durable: false })
   ])
+  clearInterval(ticks)
   const faults = faultsOf(durable)
   const success = `"${durable.text}" after ${inSeconds(durable.took)}; the tool ran once`
   console.log(
@@ -95,16 +100,4 @@ function faultsOf({ text, error, executions }) {
 
 function inSeconds(milliseconds) {
   return `${(milliseconds / 1000).toFixed(1)} s`
-}
-
-function green(text) {
-  return paint('green', text)
-}
-
-function red(text) {
-  return paint('red', text)
-}
-
-function paint(colour, text) {
-  return process.stdout.isTTY && process.stdout.hasColors() ? styleText(colour, text) : text
 }

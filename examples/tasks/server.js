@@ -14,9 +14,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const STEPS = 10
 
-/** `duration`: milliseconds that the job takes. */
-export function createServer({ duration }) {
+/** `duration`: milliseconds that the job takes; `durable`: with the line. */
+export function createServer({ duration, durable }) {
+  const app = express()
   let begun = 0
+  let streams
+
+  if (durable) {
+    // The one line.
+    streams = mcpStreams({
+      tasks: { pollInterval: duration / 40, tools: { report: 'always' } }
+    })
+    app.use('/mcp', streams)
+  }
 
   /** One half of the steps, with a word on each. */
   async function work(half, { mcpReq }) {
@@ -49,10 +59,6 @@ export function createServer({ duration }) {
     return server
   })
 
-  // The one line.
-  const streams = mcpStreams({
-    tasks: { pollInterval: duration / 40, tools: { report: 'always' } }
-  })
-  const app = express().use('/mcp', streams).all('/mcp', toNodeHandler(handler))
-  return { app, begun: () => begun, close: () => streams.close({ drain: 0 }) }
+  app.all('/mcp', toNodeHandler(handler))
+  return { app, begun: () => begun, close: () => streams?.close({ drain: 0 }) }
 }

@@ -10,10 +10,14 @@
 import { once } from 'node:events'
 import { callTool } from './client.js'
 import { createServer } from './server.js'
+import { takeNoOptions } from '../terminal.js'
+
+takeNoOptions('websocket')
 
 const STEPS = 10
 const CUTS = [3, 7]
 
+console.log(`One tool call of ${STEPS} steps over a WebSocket that breaks ${CUTS.length} times.\n`)
 const { sockets, executions, close } = createServer({ steps: STEPS })
 await once(sockets, 'listening')
 

@@ -15,7 +15,10 @@ describe('the tasks example', () => {
       /^ {2}\[#{5}\.{5}\] {2}input_required {2}Reading the archives \(5\/10\)$/m
     )
     expect(stdout.match(/May I read the secret ones\?/g)).toHaveLength(1)
-    expect(stdout).toMatch(/^✔ "All read\. Yes, of course\."; \d+ connections were cut$/m)
+    expect(stdout).toMatch(
+      /^✔ as a task: "All read\. Yes, of course\."; \d+ connections were cut$/m
+    )
+    expect(stdout).toMatch(/^✘ as a plain call: no report: /m)
     expect(code).toBe(0)
   })
 
@@ -29,7 +32,7 @@ describe('the tasks example', () => {
         return fetch(url, init)
       }`
     const { code, stdout } = await run({ preload })
-    expect(stdout).toMatch(/^✘ .*the job was begun [2-9] times/m)
+    expect(stdout).toMatch(/^✘ as a task: .*the job was begun [2-9] times/m)
     expect(code).toBe(1)
   })
 
