@@ -20,11 +20,13 @@ export type StartProxy = (target: number, changes?: readonly Change[]) => Promis
 
 export const programs = { nginx: find('nginx'), haproxy: find('haproxy') }
 
-const [nginxText, haproxyText] = ['nginx', 'haproxy'].map(
-  language =>
-    new Markdown('examples/operations/README.md').fences.find(fence => fence.language === language)!
-      .code
-) as [string, string]
+const textsOf = (page: string): [string, string] =>
+  ['nginx', 'haproxy'].map(
+    language => new Markdown(page).fences.find(fence => fence.language === language)!.code
+  ) as [string, string]
+
+const [nginxText, haproxyText] = textsOf('examples/operations/README.md')
+const [upstreamText, instancesText] = textsOf('examples/cluster/README.md')
 
 /** All that nginx writes goes into its folder. */
 const around = (http: string, folder: string): string => `
@@ -75,3 +77,29 @@ export const startHaproxy: StartProxy = (target, changes = []) =>
       ]),
     args: file => ['-db', '-f', file]
   })
+
+/** In front of two instances, as the page on these says. */
+export const startBeforeTwo = {
+  nginx: (one: number, two: number): Promise<Daemon> =>
+    start({
+      program: programs.nginx ?? 'nginx',
+      config: (port, folder) => {
+        const own = adapt(upstreamText, [['listen 8080', `listen 127.0.0.1:${port}`]])
+        return around(`access_log off;\n${atPorts(own, one, two)}`, folder)
+      },
+      args: (file, folder) => ['-p', folder, '-e', 'stderr', '-c', file]
+    }),
+  haproxy: (one: number, two: number): Promise<Daemon> =>
+    start({
+      program: programs.haproxy ?? 'haproxy',
+      config: port =>
+        atPorts(adapt(instancesText, [['bind :8080', `bind 127.0.0.1:${port}`]]), one, two),
+      args: file => ['-db', '-f', file]
+    })
+}
+
+const atPorts = (text: string, one: number, two: number): string =>
+  adapt(text, [
+    ['127.0.0.1:3001', `127.0.0.1:${one}`],
+    ['127.0.0.1:3002', `127.0.0.1:${two}`]
+  ])

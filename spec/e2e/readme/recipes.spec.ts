@@ -213,12 +213,16 @@ describe('what watches', () => {
   })
 
   it('rates what is counted, and nothing else', () => {
-    const { groups } = parse(file('alerts.yaml')) as { groups: { rules: { expr: string }[] }[] }
+    const { groups } = parse(file('alerts.yaml')) as {
+      groups: { rules: { expr: string; labels: { severity: string } }[] }[]
+    }
     const { panels } = JSON.parse(file('grafana.json')) as {
       panels: { title: string; targets: { expr: string }[] }[]
     }
-    expect(groups[0]!.rules).toHaveLength(4)
-    expect(panels).toHaveLength(6)
+    expect(groups[0]!.rules).toHaveLength(6)
+    for (const { labels } of groups[0]!.rules)
+      expect(labels.severity).toMatch(/^(critical|warning)$/)
+    expect(panels).toHaveLength(7)
     const queries = [
       ...groups.flatMap(({ rules }) => rules),
       ...panels.flatMap(({ targets }) => targets)

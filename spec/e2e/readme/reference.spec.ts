@@ -13,6 +13,7 @@ import { codesIn, page, pages, root, tablesOf, type Table } from './markdown.js'
 
 const SERVER = 'lib/index.ts'
 const CLIENT = 'lib/client/index.ts'
+const REDIS = 'lib/redis/index.ts'
 
 const CLIENT_PAGE = page('lib/client/README.md')
 const OPERATIONS = page('examples/operations/README.md')
@@ -24,7 +25,7 @@ const wrong = {
   code: "import { mcpStreams } from 'express-mcp-streams'\n\nmcpStreams({ retries: 3 })\napp.use(stream)\n",
   line: 1000
 }
-const compiler = new Compiler([...snippets, wrong], [SERVER, CLIENT])
+const compiler = new Compiler([...snippets, wrong], [SERVER, CLIENT, REDIS])
 
 const tableWith = (prose: string, column: string): Table =>
   tablesOf(prose).find(({ columns }) => columns[0] === column)!
@@ -69,6 +70,13 @@ describe.each([
     'ResourcesOptions',
     resourceSettings({ open: () => undefined }),
     page('examples/files/README.md').whole
+  ],
+  [
+    'redisBackplane',
+    REDIS,
+    'RedisBackplaneOptions',
+    { lease: 6000, prefix: 'mcps:' },
+    page('examples/cluster/README.md').whole
   ],
   [
     'resumableFetch',

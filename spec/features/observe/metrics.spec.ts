@@ -4,6 +4,7 @@ import { expect, it } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { Counter, Gauge, register } from 'prom-client'
 import { mcpStreams, type McpStreamsStats } from '../../../lib/index.js'
+import { Hub } from '../../helpers/backplane/memory.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, get, headersFor, post } from '../../helpers/mcp.js'
@@ -11,7 +12,7 @@ import { streamUrl } from '../../helpers/serve.js'
 
 it('go up and down with the streams', async () => {
   closeLater(() => register.clear())
-  const streams = mcpStreams()
+  const streams = mcpStreams({ backplane: new Hub().join() })
   closeLater(() => streams.close({ drain: 0 }))
   const endpoint = rawEndpoint(({ emit, open, message }) =>
     message.id === 1 ? open() : emit({ jsonrpc: '2.0' })
@@ -22,15 +23,28 @@ it('go up and down with the streams', async () => {
 
   // #region README
   const totals = /^(resumes|lost|recover|evictions|refusals|failures|revivals)/
+  // They begin at 0: otherwise the first failure of its kind is no increase.
+  const failures = {
+    'no-response': 0,
+    overflow: 0,
+    'event-too-large': 0,
+    abandoned: 0,
+    'request-evicted': 0,
+    'session-ended': 0,
+    closing: 0
+  }
   for (const name of Object.keys(streams.stats()) as (keyof McpStreamsStats)[]) {
     const collect = (): void => {
-      const value = streams.stats()[name]
+      const value =
+        name === 'failures' ? { ...failures, ...streams.stats()[name] } : streams.stats()[name]
       metric.reset()
       if (typeof value === 'number') metric.inc(value)
       else for (const [reason, count] of Object.entries(value)) metric.inc({ reason }, count)
     }
-    const snake = name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
-    const options = { help: 'See McpStreamsStats', labelNames: ['reason'], collect }
+    const words = name.replace(/[A-Z]/g, letter => ` ${letter.toLowerCase()}`)
+    const snake = words.replaceAll(' ', '_')
+    const help = `MCP streams: ${words} (McpStreamsStats.${name})`
+    const options = { help, labelNames: ['reason'], collect }
     const metric = totals.test(name)
       ? new Counter({ name: `mcp_streams_${snake}_total`, ...options })
       : new Gauge({ name: `mcp_streams_${snake}`, ...options })
@@ -57,6 +71,8 @@ it('go up and down with the streams', async () => {
     mcp_streams_bytes: 0,
     mcp_streams_undelivered: 0,
     mcp_streams_remembered: 0,
+    'mcp_streams_backplane{reason="up"}': 1,
+    ...Object.fromEntries(REASONS.map(reason => [failed(reason), 0])),
     mcp_streams_resumes_total: 0,
     mcp_streams_revivals_total: 0,
     mcp_streams_lost_connections_total: 0,
@@ -89,15 +105,26 @@ it('go up and down with the streams', async () => {
   expect(await scrape(url)).toMatchObject({
     mcp_streams_live: 0,
     mcp_streams_finished: 2,
-    'mcp_streams_failures_total{reason="no-response"}': 1
+    [failed('no-response')]: 1
   })
 })
 
+/** How a stream may fail: the first of `StreamFault`. */
+const REASONS = [
+  ...['no-response', 'overflow', 'event-too-large', 'abandoned'],
+  ...['request-evicted', 'session-ended', 'closing']
+]
+const failed = (reason: string): string => `mcp_streams_failures_total{reason="${reason}"}`
+
+/** Without the figures of the backplane, but whether it is there. */
 async function scrape(url: string): Promise<Record<string, number>> {
   const response = await get(`${url}/metrics`)
   await response.ended
   expect(response.headers['content-type']).toMatch(/^text\/plain; ?version=0\.0\.4/)
-  const samples = response.text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+  expect(response.text).toContain('# HELP mcp_streams_lost_connections_total MCP streams: lost c')
+  const samples = response.text
+    .split('\n')
+    .filter(line => line !== '' && !/^#|^mcp_streams_backplane(?!.*"up")/.test(line))
   return Object.fromEntries(
     samples.map(sample => [sample.split(' ')[0], Number(sample.split(' ')[1])])
   )
