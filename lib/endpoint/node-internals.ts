@@ -61,9 +61,18 @@ export function methodsOf(res: ServerResponse): ResponseMethods {
   })
 }
 
+/** By name and not in a loop, which takes V8 several times as long: it runs for each response. */
 function haveSame(some: ResponseMethods, others: ResponseMethods): boolean {
-  for (const name of METHOD_NAMES) if (some[name] !== others[name]) return false
-  return true
+  return (
+    some.writeHead === others.writeHead &&
+    some.write === others.write &&
+    some.end === others.end &&
+    some.flushHeaders === others.flushHeaders &&
+    some.setHeader === others.setHeader &&
+    some.getHeader === others.getHeader &&
+    some.destroy === others.destroy &&
+    some._implicitHeader === others._implicitHeader
+  )
 }
 
 /** The oldest Node that we run on does not have all of them. */

@@ -75,6 +75,12 @@ export class ResponsePipeline implements Layer {
 
   /** Of two stages of one kind, the one that is added later is nearer to the endpoint. */
   add(stage: Stage): void {
+    if (this.#stages.length === 0) {
+      this.#stages = [stage]
+      stage.next = this
+      this.#top = stage
+      return
+    }
     const order = STAGE_ORDER.indexOf(stage.kind)
     let at = 0
     for (const { kind } of this.#stages) if (STAGE_ORDER.indexOf(kind) < order) at++
