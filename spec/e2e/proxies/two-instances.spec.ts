@@ -14,16 +14,13 @@ describe.each(['nginx', 'haproxy'] as const)('%s (SKIPPED without it, but not in
 
   itHere('sends new clients elsewhere while an instance drains', async () => {
     const hub = new Hub()
-    const endpoint = rawEndpoint(call => {
-      if (call.message.id !== 0) call.result({})
-    })
+    const endpoint = rawEndpoint(call => (call.message.id === 0 ? call.open() : call.result({})))
     const one = await serve(endpoint, { backplane: hub.join() })
     const two = await serve(endpoint, { backplane: hub.join() })
     const [first, second] = [one, two].map(({ server }) => (server.address() as AddressInfo).port)
     const proxy = await startBeforeTwo[name](first!, second!)
     const headers = headersFor({ version: '2025-11-25' })
-    const running = await post(one.url, callTool(0, 'x'), headers)
-    await running.take(1)
+    await post(one.url, callTool(0, 'x'), headers)
 
     one.server.close()
     const drained = one.streams.close()
