@@ -57,9 +57,9 @@ export class ResourceStreamError extends Error {
     detail: string,
     { cause, status, rpcError }: FailureDetails = {}
   ) {
-    super(`The resource cannot be streamed: ${String(code).replace('-', ' ')}: ${detail}`, {
-      cause
-    })
+    // The server's own words say what the code says.
+    const words = rpcError === undefined ? `${String(code).replace('-', ' ')}: ` : ''
+    super(`The resource cannot be streamed: ${words}${detail}`, { cause })
     this.code = code
     this.status = status
     this.rpcError = rpcError

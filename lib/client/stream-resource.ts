@@ -211,8 +211,9 @@ function transferOf(source: Source, settings: ResourceSettings, over: AbortSigna
         cause
       )
     attempt++
+    const last = cause instanceof Error ? `: ${cause.message.split(': ').pop()}` : ''
     await untilNextAttempt({ attempt, received, reason }, { retryAfter }, settings, over, () =>
-      failure('retries-exhausted', `${settings.maxRetries} in a row`, cause)
+      failure('retries-exhausted', `${settings.maxRetries} in a row${last}`, cause)
     )
   }
 

@@ -340,6 +340,7 @@ describe('a transfer that cannot go on', () => {
     )
     expect(await outcome(url, { maxRetries: 2 })).toMatchObject({
       code: 'retries-exhausted',
+      message: 'The resource cannot be streamed: retries exhausted: 2 in a row: HTTP 502',
       cause: { message: expect.stringContaining('502') }
     })
     expect(requests).toHaveLength(3)

@@ -112,7 +112,8 @@ describe.each(SETUPS.map(setup => [setup.name, setup] as const))('with %s', (_na
     const { url } = await serve(setup, 'direct')
     const { transport } = await setup.connect(url, resumableFetch())
     await expect(streamResource(transport, 'files:///missing', FAST)).rejects.toMatchObject({
-      code: 'not-found'
+      code: 'not-found',
+      message: 'The resource cannot be streamed: Resource not found'
     })
     await expect(streamResource(transport, 'files:///../passwd', FAST)).rejects.toMatchObject({
       code: 'not-found'
