@@ -10,7 +10,7 @@ import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
 import { Admissions } from './endpoint/admission.js'
 import { Connections } from './endpoint/connections.js'
-import type { ClientEventName } from './endpoint/instance-parts.js'
+import type { ClientEventName, PostOutcome } from './endpoint/instance-parts.js'
 import { IdempotencyStore } from './endpoint/idempotency-store.js'
 import { ListenRules } from './endpoint/listen-rules.js'
 import { OwnerCookie } from './endpoint/owner-cookie.js'
@@ -40,6 +40,7 @@ export class Instance implements RoutesInstance {
   readonly cookie: OwnerCookie | undefined
   readonly allowedOrigins: ReadonlySet<string>
   readonly sessions: Sessions
+  readonly outcomes = new Set<(outcome: PostOutcome) => void>()
   readonly sessionEnded = new Set<(sessionId: string, owner: string) => void>()
   readonly admissions = new Admissions()
   readonly surviving: SurvivingSessions | undefined

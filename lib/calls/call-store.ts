@@ -6,8 +6,7 @@ import type { Stream } from '../streams/stream.js'
 import { StreamRegistry } from '../streams/stream-registry.js'
 import { type RequestId, type RequestMessage } from '../protocol/json-rpc.js'
 import { ONE_CONNECTION } from '../protocol/revisions.js'
-import { onceAnswered } from '../endpoint/acceptance.js'
-import type { RequestContext } from '../endpoint/request-context.js'
+import type { PostOutcome } from '../endpoint/instance-parts.js'
 import type { Call } from './call.js'
 import { type CallHost, keepCall } from './call-log.js'
 import type { ResumeTokenFault } from './token-fault.js'
@@ -186,6 +185,21 @@ export class CallStore implements CallHost<Call> {
     else this.#keepForOthers(call)
   }
 
+  /** A request of some client has been answered by the endpoint. */
+  noteOutcome({ req, owner, session, cancelled, answered, sessionEnd }: PostOutcome): void {
+    if (!this.isBusy) return
+    // Without a session and without an owner, a request id says nothing about whose request it is.
+    // A request that has been answered does not wait: its client has only not got the answer.
+    if (session !== undefined || owner !== '')
+      for (const call of this.findByRequests(cancelled, owner, session)) call.cancel(req)
+    if (session === undefined) return
+    for (const call of this.listFor(session, owner)) {
+      for (const id of answered) call.answered(id)
+      if (sessionEnd === 'lost') call.fail('session-ended')
+      else if (sessionEnd === 'deleted') call.cancel(req)
+    }
+  }
+
   #keepForOthers(call: Call): void {
     const keeper = this.#keeper
     const answer = keeper && (call.unread ?? (this.#isLeaving ? call.given : undefined))
@@ -193,37 +207,4 @@ export class CallStore implements CallHost<Call> {
     const { tokens, facts } = call
     for (const token of tokens) keepCall(keeper, token, facts, answer, this.#keptFor)
   }
-}
-
-/** Calls `answered` for each answer that the endpoint has accepted, with each call. */
-export function eachAnswer<T>(
-  context: RequestContext,
-  store: { listFor(session: string | undefined, owner: string): Iterable<T> },
-  answered: (call: T, requestId: RequestId) => void
-): void {
-  const { owner, session } = context
-  if (session === undefined || !(context.isUnread || context.facts.answered.length > 0)) return
-  onceAnswered(context, ({ isAccepted }) => {
-    if (!isAccepted) return
-    for (const call of store.listFor(session, owner))
-      for (const id of context.facts.answered) answered(call, id)
-  })
-}
-
-export function watchEndings(store: CallStore, context: RequestContext): void {
-  const { req, owner, session } = context
-  // Without a session and without an owner, a request id says nothing about whose request it is.
-  if ((session === undefined && owner === '') || !store.isBusy) return
-  onceAnswered(context, ({ isAccepted, isSessionLost }) => {
-    // A request that has been answered does not wait: its client has only not got the answer.
-    const { cancelled } = context.facts
-    if (isAccepted)
-      for (const call of store.findByRequests(cancelled, owner, session)) call.cancel(req)
-    if (session === undefined || (!isSessionLost && !(isAccepted && req.method === 'DELETE')))
-      return
-    for (const call of store.listFor(session, owner)) {
-      if (isSessionLost) call.fail('session-ended')
-      else call.cancel(req)
-    }
-  })
 }

@@ -32,7 +32,7 @@ import {
   tokenOf,
   whyAnother
 } from './token-request.js'
-import { type CallStore, eachAnswer, watchEndings } from './call-store.js'
+import type { CallStore } from './call-store.js'
 import { addHints, withHints } from './duration-hints.js'
 import { comeAgain, interimOf, mayBeShed, requestStateOf, withRounds } from './interim-result.js'
 import { HttpReply } from './call-reply.js'
@@ -50,6 +50,7 @@ export class ResumeTokens {
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.#calls = new TokenCalls(parts, settings)
     this.onWires = new WiresTokens(this.#calls)
+    parts.outcomes.add(outcome => this.store.noteOutcome(outcome))
   }
 
   get store(): CallStore {
@@ -120,15 +121,6 @@ export class ResumeTokens {
     const state = requestStateOf(request)
     const rounds = state?.kind === 'endpoint' ? state.rounds : 0
     return { isByHeader: false, wait: undefined, rounds }
-  }
-
-  watch(context: RequestContext): void {
-    watchEndings(this.store, context)
-  }
-
-  noteAnswers(context: RequestContext): void {
-    const { store } = this
-    if (store.isBusy) eachAnswer(context, store, (call, id) => call.answered(id))
   }
 
   #begin(

@@ -9,7 +9,7 @@ import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { Capture } from './capture-types.js'
 import { openEarlyStream } from './early-stream.js'
-import type { Outcome } from './idempotent-request.js'
+import type { KeyedOutcome } from './idempotent-request.js'
 import { keepBody } from './node-internals.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
@@ -196,7 +196,7 @@ export class ClientReply implements Producer {
   }
 
   /** It can be asked for again: the request is not held under its key any more. */
-  #settled(outcome: Outcome): void {
+  #settled(outcome: KeyedOutcome): void {
     this.#context.keyed?.settle(outcome)
     if (this.#response.wire.isGone) this.#response.connectionClosed()
   }

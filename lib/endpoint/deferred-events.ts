@@ -46,6 +46,8 @@ export class DeferredEvents implements EventInterceptor {
   readonly #isRequestHeard: boolean
   #heldRequestEvents: readonly string[] = NONE
   #isRequestPatched = false
+  /** The stream is over, and the response on the wire: those behind us hear of its end with it. */
+  #isEnding = false
   /** Those in front of us have heard that the response has left. */
   #hasFinished = false
   /** Emits to those in front of us: Node's `emit` of the response, or what they have made of it. */
@@ -111,7 +113,7 @@ export class DeferredEvents implements EventInterceptor {
     this.#isReleased = true
     process.nextTick(() => {
       // The wire ends with the stream: everybody hears that from Node.
-      if (this.#host.isEnding && !this.#hasFinished) this.#isHolding = false
+      if (this.#host.isEnding && !this.#hasFinished) this.#isEnding = true
       else {
         show()
         if (this.#host.isFinished) this.emitBehind('finish')
@@ -136,9 +138,11 @@ export class DeferredEvents implements EventInterceptor {
     const isOfWire = event !== 'close' || res.destroyed
     if (!this.#isHolding || !isHeld || !isOfWire || !HELD_RESPONSE_EVENTS.includes(event))
       return Reflect.apply(this.#emitter, res, [event, ...args]) as boolean
-    if (event === 'close') this.#host.gone()
-    else if (event === 'finish') this.#hasFinished = true
-    return this.#emitInFront(res, this.#emitter, event, args)
+    if (event === 'finish') this.#hasFinished = true
+    else if (event === 'close' && !this.#isEnding) this.#host.gone()
+    const hasCalled = this.#emitInFront(res, this.#emitter, event, args)
+    if (this.#isEnding) this.emitBehind(event)
+    return hasCalled
   }
 
   #patchRequest(): void {

@@ -16,7 +16,7 @@ import {
   IdempotentRequest,
   type KeyedRequest,
   LOST,
-  type Outcome,
+  type KeyedOutcome,
   type RecordedAnswer,
   type SettledCall
 } from './idempotent-request.js'
@@ -148,7 +148,7 @@ export class IdempotencyStore implements IdempotencyHost {
 
   // IdempotencyHost
 
-  settled({ key, owner, hash }: KeyedRequest, outcome: Outcome, isUnread: boolean): void {
+  settled({ key, owner, hash }: KeyedRequest, outcome: KeyedOutcome, isUnread: boolean): void {
     this.#running.delete(key)
     this.#sweep.begin()
     this.#idle.check()
@@ -210,7 +210,7 @@ function sizeOfAnswer({ headers, body }: RecordedAnswer): number {
   return size
 }
 
-type KeptOutcome = Exclude<Outcome, { readonly kind: 'lost' }>
+type KeptOutcome = Exclude<KeyedOutcome, { readonly kind: 'lost' }>
 
 interface Head {
   readonly kind: 'key'

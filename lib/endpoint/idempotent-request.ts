@@ -13,19 +13,19 @@ export interface RecordedAnswer {
 }
 
 /** What became of a call. */
-export type Outcome =
+export type KeyedOutcome =
   | { readonly kind: 'stream'; readonly streamId: string }
   | RecordedAnswer
   /** It ran, and there is no answer to give: it was too large to keep, or was not wanted. */
   | { readonly kind: 'lost' }
 
-export const LOST: Outcome = { kind: 'lost' }
+export const LOST: KeyedOutcome = { kind: 'lost' }
 
 /** What is remembered of an answered call: nothing of its request. */
 export interface SettledCall {
   /** A digest of its body; `undefined`: that could not be read, and its key alone names it. */
   readonly hash: string | undefined
-  outcome: Outcome
+  outcome: KeyedOutcome
 }
 
 /** What makes two requests the same. */
@@ -52,7 +52,7 @@ export interface IdempotencyHost {
   /** Bytes of one answer that are recorded. */
   readonly longestAnswer: number
   /** `isUnread`: no client waits for the outcome. */
-  settled(request: KeyedRequest, outcome: Outcome, isUnread: boolean): void
+  settled(request: KeyedRequest, outcome: KeyedOutcome, isUnread: boolean): void
 }
 
 type Recording = Pick<ObservedBody, 'stop'>
@@ -75,7 +75,7 @@ export class IdempotentRequest {
   /** Bytes of its answer so far. */
   #recorded = 0
   /** Called with the outcome, for each client that waits, by its response. */
-  #waiting = new Map<ServerResponse, (outcome: Outcome) => void>()
+  #waiting = new Map<ServerResponse, (outcome: KeyedOutcome) => void>()
   /** Set while it is held without a client. */
   #abandonment: Waiting | undefined
 
@@ -120,7 +120,7 @@ export class IdempotentRequest {
   }
 
   /** A client waits, for as long as its connection is open. */
-  join(res: ServerResponse, onSettled: (outcome: Outcome) => void): void {
+  join(res: ServerResponse, onSettled: (outcome: KeyedOutcome) => void): void {
     if (this.#request === undefined) return
     // It has left while another instance was asked who has the call: its close will not come again.
     if (res.destroyed) return this.awaitClients()
@@ -153,7 +153,7 @@ export class IdempotentRequest {
   }
 
   /** Returns the endpoint at work on it; `undefined`: it was settled before, or has not begun. */
-  settle(outcome: Outcome): KeyedRun | undefined {
+  settle(outcome: KeyedOutcome): KeyedRun | undefined {
     const request = this.#request
     if (request === undefined) return undefined
     const run = this.#run

@@ -1,4 +1,6 @@
 // What all requests of one instance share.
+import type { IncomingMessage } from 'node:http'
+import type { RequestId } from '../protocol/json-rpc.js'
 import type { Sessions } from '../streams/sessions.js'
 import type { Quota } from '../streams/quota.js'
 import type { Stream } from '../streams/stream.js'
@@ -21,6 +23,19 @@ export type ClientEventName = 'connection-lost' | 'resumed' | 'taken-over' | 're
 
 export interface InstanceShelves extends StreamShelf {
   readonly key: (key: string) => Here<IdempotentRequest, SettledCall>
+}
+
+/** What the endpoint's answer to a request has meant for others. */
+export interface PostOutcome {
+  readonly req: IncomingMessage
+  readonly owner: string
+  readonly session: string | undefined
+  /** Requests of the client that it has cancelled; none if the endpoint has refused it. */
+  readonly cancelled: readonly RequestId[]
+  /** Requests of the endpoint that it has answered; none if the endpoint has refused it. */
+  readonly answered: readonly RequestId[]
+  /** Its session has ended: the endpoint does not know it any more, or its client has ended it. */
+  readonly sessionEnd: 'lost' | 'deleted' | undefined
 }
 
 export interface InstanceParts {
@@ -60,6 +75,8 @@ export interface InstanceParts {
   readonly notifications: 'auto' | 'always' | 'never'
   readonly resumeInterval: ResumeInterval
   readonly allowedOrigins: ReadonlySet<string>
+  /** Called with what an answer of the endpoint has meant. */
+  readonly outcomes: Set<(outcome: PostOutcome) => void>
   /** Its client has ended it, or the endpoint does not know it any more. */
   readonly sessionEnded: Set<(sessionId: string, owner: string) => void>
   /** A digest of a text, which stands for it where the text itself is not to be kept. */

@@ -4,7 +4,7 @@ import { writtenMessages } from '../protocol/json-splice.js'
 import { parseRevision } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
-import type { InstanceParts } from './instance-parts.js'
+import type { InstanceParts, PostOutcome } from './instance-parts.js'
 import { isLoopback } from './loopback.js'
 import { observeBody } from './observe-body.js'
 import type { RequestContext } from './request-context.js'
@@ -21,35 +21,50 @@ export function watchOutcome(context: RequestContext): void {
   const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0
   if (session === undefined && isQuiet && !context.isUnread) return
   // Not for our own requests: another stream may have asked under the same id.
-  const answersIn = ({ answered }: RequestFacts): readonly RequestId[] =>
-    isLoopback(req) ? [] : answered
-  const answers = answersIn(facts)
+  const isOwn = isLoopback(req)
+  const askingIn = ({ answered }: RequestFacts): [RequestId, Stream][] =>
+    isOwn ? [] : askingFor(parts, answered, session, owner)
   // Looked up now: the call may end with the answer.
-  const answered = answers.length > 0 ? askingFor(parts, answers, session, owner) : []
+  const asking = askingIn(facts)
   // The endpoint may end the session's streams before it answers.
   const ending =
     session !== undefined && req.method === 'DELETE'
       ? parts.table.index.ofSession(session, owner)
       : []
   for (const stream of ending) stream.sessionEnding()
-  onceAnswered(context, act)
+  onceAnswered(context, acceptance => {
+    const outcome = outcomeOf(context, acceptance)
+    for (const [id, stream] of parts.table.index.findByRequests(outcome.cancelled, session, owner))
+      stream.cancelRequest(id)
+    if (acceptance.isAccepted) {
+      for (const [, stream] of asking) noteDirectAnswer(parts, stream)
+      for (const [id, stream] of askingIn(context.facts)) stream.answered(id)
+    }
+    for (const act of parts.outcomes) act(outcome)
+    if (session !== undefined && outcome.sessionEnd !== undefined)
+      endSession(parts, session, owner, outcome.sessionEnd === 'lost')
+  })
   if (ending.length > 0)
     onceOver(res, () => {
       for (const stream of ending) stream.sessionKept()
     })
+}
 
-  function act({ isAccepted, isSessionLost }: Acceptance): void {
-    if (isAccepted) {
-      const { cancelled } = context.facts
-      for (const [id, stream] of parts.table.index.findByRequests(cancelled, session, owner))
-        stream.cancelRequest(id)
-      for (const [, stream] of answered) noteDirectAnswer(parts, stream)
-      for (const [id, stream] of askingFor(parts, answersIn(context.facts), session, owner))
-        stream.answered(id)
-    }
-    if (session === undefined) return
-    if (isSessionLost || (isAccepted && req.method === 'DELETE'))
-      endSession(parts, session, owner, isSessionLost)
+const NO_IDS: readonly RequestId[] = []
+
+function outcomeOf(
+  { facts, session, owner, method, req }: RequestContext,
+  { isAccepted, isSessionLost }: Acceptance
+): PostOutcome {
+  const isDeleted = isAccepted && method === 'DELETE'
+  const end = isSessionLost ? 'lost' : isDeleted ? 'deleted' : undefined
+  return {
+    req,
+    owner,
+    session,
+    cancelled: isAccepted ? facts.cancelled : NO_IDS,
+    answered: isAccepted ? facts.answered : NO_IDS,
+    sessionEnd: session === undefined ? undefined : end
   }
 }
 

@@ -85,6 +85,8 @@ export class ResponseCapture
   #phase: CapturePhase = 'undecided'
   #capture: Capture | undefined
   #isKept = false
+  /** The endpoint has given its head, which is sent later. */
+  #isHeadHeld = false
   readonly #host: ResponseCaptureHost
 
   static isTapped(res: ServerResponse): boolean {
@@ -289,7 +291,8 @@ export class ResponseCapture
 
   override setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
     const own = this.#head?.own
-    if (this.#phase === 'headed' || own?.status !== undefined) throw headersSentError('set')
+    const isHeld = this.#phase === 'headed' && this.#isHeadHeld
+    if (isHeld || own?.status !== undefined) throw headersSentError('set')
     if (own === undefined) return this.next.setHeader(name, value)
     own.setHeader(name, value)
     return this.#res
@@ -362,7 +365,8 @@ export class ResponseCapture
     this.#capture = capture
     this.head.accept(args)
     this.#holdEvents()
-    if (this.#attempt(() => capture.sendHead()) === false) this.#pipeline.showHead()
+    this.#isHeadHeld = this.#attempt(() => capture.sendHead()) === false
+    if (this.#isHeadHeld) this.#pipeline.showHead()
     // An endpoint may write its head and then nothing for minutes: the link must be sent now.
     process.nextTick(() => {
       if (this.#phase === 'headed' && this.#step('begin')) this.#begin(capture)

@@ -25,7 +25,7 @@ function workOn(context: Context, worker?: Worker): void {
     instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
     return void (worker?.kind === 'answer' ? worker.answer : next)()
   }
-  readAlong(context)
+  watchOutcome(context)
   const begin = beginFor(context, worker)
   // After the response is captured, so that what is kept has these changes as well.
   negotiate(context)
@@ -73,15 +73,6 @@ function workerFor(context: Context): Worker | undefined {
   if (answer !== undefined) return { kind: 'answer', answer }
   const token = tokens?.beginFor(context)
   return token && { kind: 'token', begin: token }
-}
-
-/** Notes the outcome, and which requests of the endpoint are answered or cancelled. */
-function readAlong(context: Context): void {
-  const { tasks, tokens } = context.instance
-  watchOutcome(context)
-  tokens?.watch(context)
-  tokens?.noteAnswers(context)
-  tasks?.noteAnswers(context)
 }
 
 /** Adds to the endpoint's answer what the middleware can do. */

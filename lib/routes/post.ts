@@ -51,8 +51,6 @@ export function loopback(context: Context): Answer | undefined {
     context.learn(body)
     if (instance.surviving?.isOwn(context.messages) === true) return context.next()
     watchOutcome(context)
-    instance.tokens?.noteAnswers(context)
-    instance.tasks?.noteAnswers(context)
     context.next()
   }
   const body = takeCarried(req)

@@ -2,7 +2,7 @@
 import { label } from '../protocol/event-id.js'
 import { isKnown } from '../streams/directory.js'
 import { keyedBy, refusalOfKey } from '../endpoint/idempotency.js'
-import type { IdempotentRequest, Keyed, Outcome } from '../endpoint/idempotent-request.js'
+import type { IdempotentRequest, Keyed, KeyedOutcome } from '../endpoint/idempotent-request.js'
 import { repeatAnswer } from '../endpoint/recorded-answer.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer, guarded, refuse } from '../endpoint/reply.js'
@@ -47,13 +47,13 @@ function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
 }
 
 /** Waits for the outcome of the first POST, without keeping the body of this one meanwhile. */
-function outcomeOf(call: IdempotentRequest, context: Context): Promise<Outcome> {
+function outcomeOf(call: IdempotentRequest, context: Context): Promise<KeyedOutcome> {
   context.dropBody()
   context.req.resume()
   return new Promise(resolve => call.join(context.res, resolve))
 }
 
-function answerAs(context: Context, outcome: Outcome): unknown {
+function answerAs(context: Context, outcome: KeyedOutcome): unknown {
   const { res } = context
   switch (outcome.kind) {
     case 'stream':

@@ -17,7 +17,7 @@ import { canAnswer, claim, guarded, isWritable, writeGuarded } from '../../endpo
 import { answerWhole, responseSink } from '../../endpoint/response-sink.js'
 import { failureIn, statusNotification, withRelatedTask } from './task-text.js'
 import { CANCELLED } from './task-refusal.js'
-import type { Outcome, Task } from './task.js'
+import type { TaskOutcome, Task } from './task.js'
 import { keptIn, responseText, type TaskReply } from './task-answer.js'
 
 /** Least milliseconds between notifications if only the status message has changed. */
@@ -89,7 +89,7 @@ export class RelatedMessages {
   }
 
   /** The endpoint has answered the call. A result gets the id of the task in its `_meta`. */
-  settled(message: Message, outcome: Outcome): void {
+  settled(message: Message, outcome: TaskOutcome): void {
     const task = this.#task
     if (outcome.kind === 'error') return task.settle(outcome)
     const text = withRelatedTask(outcome.text, task)

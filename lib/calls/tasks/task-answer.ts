@@ -18,7 +18,7 @@ import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { hasOwnTasks } from '../../protocol/tasks.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { TaskRefusal } from './task-refusal.js'
-import type { Outcome } from './task.js'
+import type { TaskOutcome } from './task.js'
 
 export interface TaskPost {
   readonly context: RequestContext
@@ -27,7 +27,7 @@ export interface TaskPost {
   readonly text: string | undefined
 }
 
-export type TaskReply = Outcome | TaskRefusal
+export type TaskReply = TaskOutcome | TaskRefusal
 
 /**
  * Passes to the endpoint if that has tasks of its own. `fault`: whoever sent it. `replyTo`: for a

@@ -29,7 +29,7 @@ import { now } from '../../protocol/clock.js'
 import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
 import { SoleReader } from '../../readers/sole-reader.js'
 import type { RelatedMessages } from './related-messages.js'
-import type { Outcome, Round, Task, TaskWork } from './task.js'
+import type { TaskOutcome, Round, Task, TaskWork } from './task.js'
 
 /** Milliseconds until an endpoint is asked again that has only returned a `requestState`. */
 const FIRST_PAUSE = 250
@@ -181,7 +181,7 @@ function inputIn({ result }: Message, text: string | undefined): Input | undefin
 function outcomeIn(
   { result, error }: Message,
   members: ReadonlyMap<string, string>
-): Outcome | undefined {
+): TaskOutcome | undefined {
   if (isObject(error)) return { kind: 'error', text: members.get('error') ?? '{}' }
   return result === undefined ? undefined : { kind: 'result', text: members.get('result') ?? '{}' }
 }

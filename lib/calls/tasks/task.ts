@@ -21,7 +21,7 @@ export interface TaskView {
   readonly lastUpdatedAt: string
   readonly times: TaskTimes
   readonly input: { readonly text: string }
-  readonly outcome?: Outcome | undefined
+  readonly outcome?: TaskOutcome | undefined
 }
 
 export interface TaskFacts {
@@ -49,13 +49,13 @@ export interface TaskWork {
 }
 
 /** How the task's request was answered; `text` is the result or the error as JSON. */
-export interface Outcome {
+export interface TaskOutcome {
   readonly kind: 'result' | 'error'
   readonly text: string
   /** Whether the task has failed. Default: if it is an error. */
   readonly isFailure?: boolean
   /** What its text ends with, if that is the outcome of a task. Default: it is one itself. */
-  readonly kept?: Outcome | undefined
+  readonly kept?: TaskOutcome | undefined
 }
 
 export class Task implements TaskView {
@@ -72,7 +72,7 @@ export class Task implements TaskView {
   lastUpdatedAt = this.createdAt
   readonly expiresAt: number
   #end: 'completed' | 'failed' | 'cancelled' | undefined
-  #outcome: Outcome | undefined
+  #outcome: TaskOutcome | undefined
   #input: TaskInput | undefined
   #statusMessage: string | undefined
   /** Bytes that are counted for it in all; those of the current round of input among them. */
@@ -96,7 +96,7 @@ export class Task implements TaskView {
     return this.#end !== undefined
   }
 
-  get outcome(): Outcome | undefined {
+  get outcome(): TaskOutcome | undefined {
     return this.#outcome
   }
 
@@ -148,7 +148,7 @@ export class Task implements TaskView {
     this.#inputBytes = 0
   }
 
-  settle(outcome: Outcome, statusMessage?: string): void {
+  settle(outcome: TaskOutcome, statusMessage?: string): void {
     if (this.isEnded) return
     // The request is not needed any more.
     this.#dispose()
@@ -262,7 +262,7 @@ export interface KeptTask extends TaskView {
 interface Head extends Omit<KeptTask, 'input' | 'outcome'> {
   readonly kind: 'task'
   /** `undefined`: the task was cancelled. */
-  readonly outcome?: Omit<Outcome, 'text'> | undefined
+  readonly outcome?: Omit<TaskOutcome, 'text'> | undefined
 }
 
 export function keepTask(keeper: Keeper, task: Task): void {

@@ -26,7 +26,6 @@ import type { RequestContext } from '../../endpoint/request-context.js'
 import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import type { Stream } from '../../streams/stream.js'
-import { eachAnswer } from '../call-store.js'
 import { requestStateOf } from '../interim-result.js'
 import { asksForTokens } from '../token-request.js'
 import { withTools } from '../duration-hints.js'
@@ -56,6 +55,9 @@ export class Tasks {
       patience: new DueQueue(settings.after),
       relatedMessages: new WeakMap()
     }
+    parts.outcomes.add(({ answered, session, owner }) => {
+      if (session !== undefined) for (const id of answered) this.#noteAnswered(session, owner, id)
+    })
     parts.sessionEnded.add((sessionId, owner) => {
       for (const task of store.listFor(sessionId, owner)) store.forget(task)
     })
@@ -169,13 +171,6 @@ export class Tasks {
     if (related === undefined || parts.table.index.ofSession(session, owner).some(isOther))
       return undefined
     return JSON.parse(related.adopt(message.id, JSON.stringify(message))) as Message
-  }
-
-  noteAnswers(context: RequestContext): void {
-    if (this.store.counts().tasks === 0) return
-    eachAnswer(context, this.store, (task, id) =>
-      this.#shared.relatedMessages.get(task)?.answered(id)
-    )
   }
 
   #noteAnswered(session: string, owner: string, id: RequestId): void {
