@@ -223,7 +223,8 @@ async function failureOf(response: Response, call: Call | undefined): Promise<Fi
   }
   const why = failureIn((await within(FIRST_BYTES_WITHIN, answerIn(response))) ?? {})
   if (why === undefined) return undefined
-  return failed(`the call of "${quoted(call.name)}" fails: "${quoted(why)}"`)
+  const remedy = 'give --call a tool that there is, and --arguments that it takes'
+  return failed(`the call of "${quoted(call.name)}" fails: "${quoted(why)}"; ${remedy}`)
 }
 
 /** The error of a response, or that of a tool. */

@@ -65,7 +65,10 @@ export function reasonOf(error: unknown, what: string): string {
     return `its certificate is not valid (${code}); NODE_EXTRA_CA_CERTS=<file> trusts one more`
   if (/^ERR_SSL|^EPROTO/.test(code)) return 'it does not speak TLS there: is it http://?'
   if (/^HPE_/.test(code)) return `it does not speak HTTP there (${code}): is it https://?`
-  if (hasBrokenOff(error))
-    return `it closed the connection on ${what}: is it https://, or did it break down?`
+  if (hasBrokenOff(error)) {
+    const isFirst = what === 'initialize'
+    const why = isFirst ? 'is it https://, or' : 'does something on the way cut it, or'
+    return `it closed the connection on ${what}: ${why} did it break down?`
+  }
   return quoted(cause?.message ?? message)
 }

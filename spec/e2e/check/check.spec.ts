@@ -314,7 +314,7 @@ describe('a call that fails', () => {
   ])('is one that no client could make, with the reason: %s', async (_, endpoint) => {
     const url = await serveApp(express().use('/mcp', middleware()).all('/mcp', endpoint()))
     const { code, lines } = await look(url, '--call', 'no-such')
-    expect(lines.at(-1)).toMatch(/^✗ the call of "no-such" fails: ".*no-such/)
+    expect(lines.at(-1)).toMatch(/^✗ the call of "no-such" fails: ".*no-such.*"; give --call /)
     expect(code).toBe(1)
   })
 })
