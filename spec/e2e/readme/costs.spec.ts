@@ -154,7 +154,7 @@ describe('the heap', () => {
 
   it('grows by what the README says with a call that runs', async () => {
     const [ours, bare] = [await weighCall('ours'), await weighCall('bare')]
-    const sentence = /([\d.]+) kB of heap for a call that runs/
+    const sentence = /a running call takes ([\d.]+) kB of heap/
     expectOrder(ours.connected - bare.connected, said(sentence))
     expect(ours.gone - bare.gone).toBeLessThan(2 * said(sentence))
   })
@@ -168,7 +168,7 @@ describe('the heap', () => {
       await load.call('events', { ...plan, count: 1000 })
       const bytes = ((await heapOf(server)) - before) / 20_000
       const own = eventMaker(200)(500).length
-      expectOrder(bytes - own, said(/(\d+) bytes for an event beside its own/))
+      expectOrder(bytes - own, said(/a kept event (\d+) bytes beside its own/))
     } finally {
       await server.stop()
     }
