@@ -174,7 +174,7 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 /** What waits for a promise; empty once the request is closed. */
-interface Waiting<T> {
+interface Pending<T> {
   resolve?: (value: T) => void
   reject?: (reason: unknown) => void
 }
@@ -188,7 +188,7 @@ function whileOpen<T>(
   res: ServerResponse,
   promise: PromiseLike<T>
 ): Promise<T> {
-  const waiting: Waiting<T> = {}
+  const waiting: Pending<T> = {}
   const settled = new Promise<T>((resolve, reject) => Object.assign(waiting, { resolve, reject }))
   const stop = (): void => {
     delete waiting.resolve
@@ -205,7 +205,7 @@ function whileOpen<T>(
 }
 
 /** A function of its own, so that the promise refers to nothing else. */
-function tell<T>(promise: PromiseLike<T>, waiting: Waiting<T>): void {
+function tell<T>(promise: PromiseLike<T>, waiting: Pending<T>): void {
   Promise.resolve(promise).then(
     value => waiting.resolve?.(value),
     (reason: unknown) => waiting.reject?.(reason)

@@ -1,4 +1,5 @@
 // One request on its way through the endpoint: whether its response becomes a stream.
+import { now } from '../protocol/clock.js'
 import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 import { isJsonText } from '../protocol/media-types.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
@@ -11,21 +12,23 @@ import { recordAnswer } from './recorded-answer.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
 import { ResponseCapture } from './response-capture.js'
-import { type Detachment, type Interim, RunStream } from './run-stream.js'
-import type { InTheMeantime } from './capture-host.js'
+import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
 import { applyPreference, withdrawPreference } from './stream-headers.js'
 
 export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   readonly #request: RequestContext
   readonly #handler: HandlerContext
   readonly #response: ResponseCapture
-  readonly #stream: RunStream
+  #runStream: RunStream | undefined
   readonly #initialize: InitializeAnswer | undefined
   #wait: HeadWait | undefined
+  /** Set where progress is reported. */
+  readonly #startedAt: number
 
   constructor(request: RequestContext) {
     const { instance, req, res, facts, keyed } = request
     this.#request = request
+    this.#startedAt = instance.progress === undefined ? 0 : now()
     this.#handler = new HandlerContext(instance, instance.newId())
     this.#handler.isUntaken = !request.profile.taken
     const isInitializing = facts.isInitialize
@@ -33,10 +36,19 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     // Before the capture, which hides the client's `close` from listeners that are added later.
     keyed?.join(res, () => undefined)
     this.#response = new ResponseCapture(req, res, this)
-    this.#stream = new RunStream(request, this.#handler, this.#response)
     if (isInitializing) this.#stream.initialize = this.#initialize
     if (keyed !== undefined) this.#keep(keyed)
     declareInReturn(instance, res, facts)
+  }
+
+  /** Made on demand, as most JSON answers pass. */
+  get #stream(): RunStream {
+    return (this.#runStream ??= new RunStream(
+      this.#request,
+      this.#handler,
+      this.#response,
+      this.#startedAt
+    ))
   }
 
   /** Its close is held from now on, and its answer recorded if it is no stream. */
@@ -111,7 +123,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   }
 
   goesOnAlone(): void {
-    this.#stream.goesOnAlone()
+    this.#runStream?.goesOnAlone()
   }
 
   take(head: ResponseHead): Capture | undefined {
@@ -121,7 +133,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     const { instance, owner, session, profile, second, facts } = request
     if (request.isOther) return this.#leave('not MCP')
     const initialize = facts.isInitialize ? this.#initialize : undefined
-    this.#stream.initialize = initialize
+    if (initialize !== undefined) this.#stream.initialize = initialize
     const id = head.header('mcp-session-id')
     const named = id === undefined ? undefined : instance.sessions.nameOf(id)
     const sessionId = named ?? session
@@ -138,7 +150,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
       return instead
     }
     second?.allowed()
-    if (!profile.taken && this.#stream.onAnswered === undefined)
+    if (!profile.taken && this.#runStream?.onAnswered === undefined)
       return this.#leave('revision without resumption')
     if (instance.isClosing) return this.#leave('closing')
     if (isOversized) return this.#leave('a session id that is too long to be remembered')
@@ -151,7 +163,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
   /** @param why for the debug log; '': no line, as nobody would expect a stream. */
   #leave(why: string, isStream = true): undefined {
     this.#handler.isUntaken = true
-    this.#stream.onAnswered?.()
+    this.#runStream?.onAnswered?.()
     // A stream that is not kept cannot be given again: the endpoint is to see its client leave.
     const { instance, method, res, keyed } = this.#request
     if (isStream && keyed !== undefined) {

@@ -1,5 +1,4 @@
 // An answer that comes after its client's event stream has begun becomes messages.
-import { onOneLine } from '../protocol/sse-writer.js'
 import { promisify } from 'node:util'
 import { brotliDecompress, unzip } from 'node:zlib'
 import { faultError } from '../protocol/errors.js'
@@ -11,6 +10,7 @@ import {
   type RequestId
 } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
+import { onOneLine } from '../protocol/sse-writer.js'
 import { isPlainEncoding } from './response-headers.js'
 
 export interface LateAnswer {

@@ -1,14 +1,43 @@
-// The stream that a response becomes, early or not; and how its call goes on alone.
+// The stream that an endpoint's response becomes, early or not: from its bytes to events, and how
+// its call goes on alone.
+import type { IncomingMessage } from 'node:http'
+import type { StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
-import { ONE_CONNECTION } from '../protocol/revisions.js'
+import { isEventStreamType } from '../protocol/media-types.js'
+import { type ClientProfile, ONE_CONNECTION } from '../protocol/revisions.js'
+import {
+  type BlockFields,
+  type BlockListener,
+  fieldOf,
+  readFields
+} from '../protocol/sse-fields.js'
+import { transientLines, withoutIds } from '../protocol/sse-lines.js'
+import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import type { Connection } from '../readers/connection.js'
+import { JsonReply } from '../readers/json-reply.js'
+import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
-import { EndpointCapture } from './capture.js'
-import type { Capture } from './capture-types.js'
+import type { Producer, StreamInit } from '../streams/stream-types.js'
+import type { Capture, LateHead } from './capture-types.js'
+import { CountedSplitter } from './counted-splitter.js'
 import { isAnnounced } from './declarations.js'
 import { openEarlyStream } from './early-stream.js'
-import { noteRevision } from './outcome.js'
-import { type InTheMeantime, CaptureHost } from './capture-host.js'
+import { type DebugLog, resumeAtEndpoint } from './endpoint-client.js'
+import {
+  EndpointResumption,
+  type ResumedStream,
+  type ResumptionHost
+} from './endpoint-resumption.js'
+import type { HandlerContext } from './handler-context.js'
+import { LateBody } from './late-body.js'
+import { keepBody } from './node-internals.js'
+import { type InitializeAnswer, noteRevision } from './outcome.js'
+import type { ProgressReport } from './progress-reports.js'
+import type { RequestContext } from './request-context.js'
+import type { ResponseCapture } from './response-capture.js'
+import { isPlainEncoding } from './response-headers.js'
+import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
 
 /** Takes over a call's stream, and returns the interim result's JSON; `undefined`: no room. */
 export type Interim = (stream: Stream) => string | undefined
@@ -20,27 +49,74 @@ export type Detachment =
   /** It has been answered, or is about to be; or its client has left. */
   | 'too-late'
 
+/** What a client gets while it waits for a slow endpoint. */
+export type InTheMeantime = 'event stream' | 'connection' | 'json'
+
 const JSON_HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
-export class RunStream extends CaptureHost {
+/** Bytes of comments that are kept until there is a connection: it comes at the end of the tick. */
+const LONGEST_LEADING = 64 * 1024
+
+/** How a response of the HTTP+SSE transport of 2024-11-05 begins. */
+const HTTP_SSE = /^\ufeff?(?:(?::.*)?\r?\n)*event: ?endpoint\r?\n/
+/** Bytes in which that beginning must be found. */
+const HTTP_SSE_LENGTH = 1024
+
+export class RunStream implements Capture, Producer, ResumedStream, ResumptionHost {
+  initialize: InitializeAnswer | undefined
   /** Set if the call may go on without its client; called when the endpoint answers it. */
   onAnswered: (() => void) | undefined
-  protected capture: EndpointCapture | undefined
+  readonly #request: RequestContext
+  readonly #handler: HandlerContext
+  readonly #response: ResponseCapture
+  #stream: Stream | undefined
+  /** What its client got before the endpoint had begun to answer. */
+  #meantime: InTheMeantime | undefined
+  /** The answer to a call that goes on without its client. */
+  #interim: Buffer | undefined
+  #hasHead = false
+  #hasConnected = false
+  /** Lines besides events that came before the connection: its client is to have them first. */
+  #leading: Uint8Array[] | undefined
+  #leadingSize = 0
+  readonly #splitter: CountedSplitter
+  #hasWritten = false
+  /** Events parsed from the current `write()`. */
+  #events = 0
+  /** What the endpoint answers after the head of ours, if that is no event stream. */
+  #body: LateBody | undefined
+  #progress: ProgressReport | undefined
+  /** Set where the endpoint gives its events ids. */
+  #resumption: EndpointResumption | undefined
+  readonly #startedAt: number
+
+  constructor(
+    request: RequestContext,
+    handler: HandlerContext,
+    response: ResponseCapture,
+    startedAt: number
+  ) {
+    this.#request = request
+    this.#handler = handler
+    this.#response = response
+    this.#splitter = new CountedSplitter(this.budget, request.owner)
+    this.#startedAt = startedAt
+  }
+
+  // How it begins
 
   /** Takes the endpoint's event stream. `undefined`: there is no room for it. */
   open(sessionId: string | undefined): Capture | undefined {
-    const { instance, req, owner, facts, keyed } = this.request
+    const { instance, req, owner, facts, keyed, profile } = this.#request
     const { initialize } = this
-    const profile = this.request.profile.taken ? this.request.profile : ONE_CONNECTION
-    const capture = new EndpointCapture(this.response, this)
     const stream = instance.table.open(
       {
-        id: this.handler.id,
+        id: this.#handler.id,
         kind: req.method === 'GET' ? 'listen' : 'request',
         owner,
         requestIds: facts.requestIds,
         sessionId,
-        profile,
+        profile: profile.taken ? profile : ONE_CONNECTION,
         isEphemeral: !profile.taken,
         isHandshake: initialize !== undefined,
         isConnecting: true,
@@ -49,7 +125,7 @@ export class RunStream extends CaptureHost {
           ? instance.resumeInterval
           : undefined
       },
-      capture
+      this
     )
     if (stream === undefined) {
       instance.count('refused', undefined, 'full')
@@ -61,54 +137,50 @@ export class RunStream extends CaptureHost {
         : (message: Message) => noteRevision(instance, initialize, message)
     if (onResponse !== undefined) stream.onResponse = onResponse
     if (stream.kind === 'listen' && sessionId !== undefined) instance.slow.shown(owner, sessionId)
-    this.#started(stream, capture)
+    this.#started(stream)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
-    if (this.response.wire.isGone) this.goesOnAlone()
-    return capture
+    if (this.#response.wire.isGone) this.goesOnAlone()
+    return this
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
   goesOnAlone(): void {
-    this.handler.stream?.holdRequest(this.request.memory)
+    this.#stream?.holdRequest(this.#request.memory)
   }
 
   /** Gives the wire to a reader while the endpoint has not begun to answer. */
   openInTheMeantime(meantime: InTheMeantime): void {
-    const { instance, res, method, keyed } = this.request
+    const { instance, res, method, keyed } = this.#request
     if (res.destroyed || res.writableEnded) return
     const isDurable = meantime === 'event stream'
-    const capture = new EndpointCapture(this.response, this, true)
-    const stream = openEarlyStream(this.request, this.handler.id, isDurable, capture)
+    const stream = openEarlyStream(this.#request, this.#handler.id, isDurable, this)
     if (stream === undefined) return
     instance.debug('%s has waited long enough: %s in the meantime', method, meantime)
-    this.meantime = meantime
-    this.handler.isUntaken = false
-    this.#started(stream, capture)
+    this.#meantime = meantime
+    this.#handler.isUntaken = false
+    this.#started(stream)
     if (isDurable) keyed?.settle({ kind: 'stream', streamId: stream.id })
-    this.response.takeEarly(capture)
+    this.#response.takeEarly(this)
   }
 
   /** @param askedAs the id that the endpoint knows the call by. Default: the client's. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
-    const { instance, owner, session, facts, keyed } = this.request
-    const current = this.handler.stream
-    const capture =
-      current === undefined ? new EndpointCapture(this.response, this, true) : this.capture
-    if (current?.isEnded === true || capture === undefined) return 'too-late'
+    const { instance, owner, session, facts, keyed } = this.#request
+    const current = this.#stream
+    if (current?.isEnded === true || (current === undefined && this.#handler.stream !== undefined))
+      return 'too-late'
     const { requestIds } = facts
-    const stream = instance.table.open(
-      {
-        id: instance.newId(),
-        kind: 'request',
-        owner,
-        requestIds: askedAs === undefined ? requestIds : [askedAs],
-        sessionId: session,
-        profile: ONE_CONNECTION,
-        isEphemeral: true,
-        isUnknown: true
-      },
-      capture
-    )
+    const init: StreamInit = {
+      id: instance.newId(),
+      kind: 'request',
+      owner,
+      requestIds: askedAs === undefined ? requestIds : [askedAs],
+      sessionId: session,
+      profile: ONE_CONNECTION,
+      isEphemeral: true,
+      isUnknown: true
+    }
+    const stream = instance.table.open(init, this)
     const result = stream && interim(stream)
     if (stream === undefined || result === undefined) {
       if (stream !== undefined) instance.table.forget(stream)
@@ -117,29 +189,313 @@ export class RunStream extends CaptureHost {
     instance.table.announce(stream)
     const id = JSON.stringify(requestIds[0])
     const answer = `{"jsonrpc":"2.0","id":${id},"result":${result}}`
-    capture.goOnIn(stream)
-    this.handler.take(stream)
+    // What the endpoint still writes goes to the new stream.
+    this.#progress?.stop()
+    this.#progress = undefined
+    this.#stream = stream
+    this.#handler.take(stream)
     if (current !== undefined) current.endWith(answer)
     else {
-      this.interim = Buffer.from(answer)
-      keyed?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body: this.interim })
-      this.handler.isUntaken = false
-      this.response.takeEarly(capture)
+      this.#interim = Buffer.from(answer)
+      keyed?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body: this.#interim })
+      this.#handler.isUntaken = false
+      this.#response.takeEarly(this)
     }
-    if (this.response.wire.isGone) this.goesOnAlone()
+    if (this.#response.wire.isGone) this.goesOnAlone()
     return 'detached'
   }
 
-  #started(stream: Stream, capture: EndpointCapture): void {
-    const { instance, req, facts } = this.request
+  #started(stream: Stream): void {
+    const { instance, req, facts } = this.#request
     // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
-    capture.stream = stream
-    this.capture = capture
+    this.#stream = stream
     instance.debug('stream %s answers %s', label(stream), () =>
       stream.kind === 'listen' ? 'a GET' : facts.inWords
     )
-    this.handler.take(stream)
+    this.#handler.take(stream)
   }
+
+  // Its head, and its first connection
+
+  sendHead(): boolean {
+    // The first bytes of a listen channel may show that it is not ours.
+    if (this.#stream === undefined || this.#stream.kind === 'listen') return false
+    this.#hasHead = true
+    this.#response.wire.sendHead(() => this.#setHeaders())
+    return true
+  }
+
+  begin(): void {
+    const stream = this.#stream
+    if (stream === undefined) return
+    if (this.#meantime !== undefined || this.#interim !== undefined) return this.#beginEarly(stream)
+    const { wire } = this.#response
+    if (!this.#hasHead) wire.sendHead(() => this.#setHeaders())
+    const connection = this.#connect(stream)
+    this.#hasConnected = true
+    this.#progress = this.#reportProgress(stream)
+    if (connection === undefined) return
+    wire.cork()
+    try {
+      for (const lines of this.#leading ?? []) stream.comment(lines)
+      this.#leading = undefined
+      connection.flush()
+    } finally {
+      wire.uncork()
+    }
+    if (!connection.hasWritten && !connection.isClosed) wire.flushHead()
+  }
+
+  #beginEarly(stream: Stream): void {
+    this.#hasConnected = true
+    if (this.#interim !== undefined) return this.#answerInterim(this.#interim)
+    const connection = this.#sendEarlyHead(stream)
+    this.#progress = this.#reportProgress(stream)
+    if (connection === undefined || connection.isClosed) return
+    connection.flush()
+    // Some proxies hold a head back until the first byte of its body.
+    if (!connection.hasWritten) stream.comment(KEEP_ALIVE_COMMENT)
+  }
+
+  /** A head of ours before the endpoint's; `undefined`: one answer, no connection. */
+  #sendEarlyHead(stream: Stream): Connection | undefined {
+    const { instance, facts, isBatch } = this.#request
+    const { slow, connections } = instance
+    const { wire } = this.#response
+    if (this.#meantime === 'json' && slow.json !== undefined) {
+      wire.sendEarlyHead('application/json', () => setUnbuffered(wire))
+      const isList = isBatch && facts.count > 0
+      new JsonReply(stream, wire, isList, slow.json, connections).start()
+      return undefined
+    }
+    wire.sendEarlyHead('text/event-stream', () => this.#setHeaders())
+    return this.#connect(stream)
+  }
+
+  #answerInterim(body: Buffer): void {
+    const { wire } = this.#response
+    // The endpoint may read the body later, and Node would drop it with the end of the response.
+    keepBody(this.#request.req)
+    wire.sendEarlyHead('application/json', () => {
+      wire.setHeader('Cache-Control', 'no-store')
+      wire.setHeader('Content-Length', String(body.length))
+    })
+    if (wire.isOver) return
+    wire.write(body)
+    wire.end()
+  }
+
+  #setHeaders(): void {
+    const { wire } = this.#response
+    // Without a link: no client could come back to it.
+    if (this.#stream?.isEphemeral === true) setUnbuffered(wire)
+    else setStreamHeaders(this.#request, this.#handler.id, wire)
+  }
+
+  /** `undefined`: the request has been repeated, on a newer socket. */
+  #connect(stream: Stream): Connection | undefined {
+    const { wire } = this.#response
+    // A client that has sent the request again has left this connection behind.
+    if (stream.readers.count > 0) {
+      if (!wire.isGone) wire.end()
+      return undefined
+    }
+    const { profile, instance } = this.#request
+    // Nothing is agreed before `initialize` is answered.
+    const first: ClientProfile =
+      this.initialize !== undefined
+        ? { ...profile, primer: 'none', reconnects: 'when-links-followed' }
+        : stream.isEphemeral
+          ? stream.profile
+          : profile
+    const connection = instance.connections.open(stream, 0, wire, first)
+    this.#handler.connected()
+    return connection
+  }
+
+  #reportProgress(stream: Stream): ProgressReport | undefined {
+    const { instance, facts } = this.#request
+    return instance.progress?.begin(stream, facts.progressTokens, this.#startedAt)
+  }
+
+  // What the endpoint does: Capture
+
+  lateHead(head: LateHead): void {
+    const isStream = head.status === 200 && isEventStreamType(head.header('content-type'))
+    if (!isStream || !isPlainEncoding(head.header('content-encoding')))
+      this.#body = new LateBody(head, this.#request)
+  }
+
+  write(bytes: Buffer): boolean {
+    const stream = this.#stream
+    if (stream === undefined) return false
+    if (this.#body !== undefined) {
+      if (!stream.isEnded && !this.#body.add(bytes)) stream.fail('overflow')
+      return !stream.isEnded
+    }
+    const isFirst = !this.#hasWritten && !this.#hasConnected
+    if (isFirst && stream.kind === 'listen' && isHttpSse(bytes)) return this.#leave(stream, bytes)
+    this.#hasWritten = true
+    this.#events = 0
+    this.#splitter.push(bytes, this.#onBlock)
+    const fault = this.#splitter.isWhole ? undefined : this.#faultOfPending()
+    if (fault !== undefined) return stream.fail(fault)
+    return !stream.isFull && !stream.isEnded
+  }
+
+  #faultOfPending(): StreamFault | undefined {
+    const { maxEventBytes } = this.#request.instance
+    const { pending } = this.#splitter
+    if (pending > maxEventBytes) return 'event-too-large'
+    if (this.#splitter.count()) return undefined
+    // Without room, a block of more than half of the limit fails for its own size.
+    return pending > maxEventBytes / 2 ? 'event-too-large' : 'overflow'
+  }
+
+  end(): void {
+    this.#splitter.end(this.#onBlock)
+    if (this.#stream !== undefined && this.#body !== undefined) this.#body.end(this.#stream)
+    else this.closed(true)
+  }
+
+  abort(): void {
+    this.closed(false)
+  }
+
+  connectionClosed(): void {
+    // The stream does not need it.
+  }
+
+  get isFull(): boolean {
+    return this.#stream?.isFull ?? false
+  }
+
+  readonly #onBlock: BlockListener = (bytes, from, to, fields) => {
+    const isNumbered = fields.hasId || (fields.dataLines === 0 && hasRetry(bytes, from, to))
+    if (isNumbered) this.#resumption ??= new EndpointResumption(this, this)
+    if (this.#resumption?.note(bytes, from, to, fields) === false) return
+    if (fields.hasId) return this.#takeWithoutIds(bytes, from, to, fields)
+    if (fields.dataLines === 0) return this.#pass(bytes, from, to)
+    this.#append(bytes, from, to, fields)
+  }
+
+  /** The endpoint has ids of its own: ours take their place. */
+  #takeWithoutIds(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
+    const block = withoutIds(bytes, from, to)
+    readFields(block, 0, fields)
+    const { dataLines, dataFrom, dataTo } = fields
+    const isPrimer = dataLines === 1 && dataFrom === dataTo
+    if (dataLines === 0 || isPrimer) return this.#pass(block, 0, block.length)
+    this.#append(block, 0, block.length, fields)
+  }
+
+  #append(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
+    this.#progress?.heard(bytes.subarray(from, to))
+    this.#stream?.append(bytes, from, to, fields, this.#events++ > 0)
+  }
+
+  #pass(bytes: Uint8Array, from: number, to: number): void {
+    const lines = transientLines(bytes, from, to)
+    if (lines.length === 0) return
+    if (this.#hasConnected) return this.#stream?.comment(lines)
+    this.#leadingSize += lines.length
+    if (this.#leadingSize > LONGEST_LEADING) return
+    this.#leading ??= []
+    this.#leading.push(lines)
+  }
+
+  /** The response is one of the HTTP+SSE transport: it goes on without us, from its first byte. */
+  #leave(stream: Stream, bytes: Buffer): boolean {
+    const { table, debug } = this.#request.instance
+    this.#stream = undefined
+    this.#handler.isUntaken = true
+    table.forget(stream)
+    debug('response left alone: HTTP+SSE')
+    return this.#response.stepAside(bytes)
+  }
+
+  // Producer
+
+  drain(): void {
+    this.#response.drain()
+    this.#resumption?.drain()
+  }
+
+  /** Tells the endpoint that these requests of its own will not be answered. */
+  unanswered(requestIds: readonly RequestId[]): void {
+    const { instance, req } = this.#request
+    instance.unanswered.tell(req, requestIds, this.#handler.stream?.sessionId)
+  }
+
+  release(): void {
+    // The endpoint may keep its response for long: what is unfinished must not stay with it.
+    this.#splitter.drop()
+    this.#resumption?.stop()
+    this.#body?.dispose()
+    this.#progress?.stop()
+    this.#response.release()
+  }
+
+  // An endpoint that closes its stream and expects its client again: ResumedStream
+
+  resumed(bytes: Buffer): boolean {
+    const hasRoom = this.write(bytes)
+    // The SDKs leave a stream open after they have replayed its response, for more to come.
+    if (this.#stream?.isOwing === false) this.#stream.producerEnded()
+    return hasRoom
+  }
+
+  closed(isAtWill: boolean): void {
+    if (!this.#comesBack()) return this.refused()
+    // The endpoint wants no connection to be held: so do we, if its client comes back.
+    const retry = this.#resumption?.retry
+    if (isAtWill) this.#handler.disconnect(retry === undefined ? {} : { retry })
+  }
+
+  refused(): void {
+    const stream = this.#stream
+    // Its client comes back by itself, as it would have to the endpoint.
+    if (stream?.kind === 'listen') stream.endpointId = this.#resumption?.lastId
+    stream?.producerEnded()
+  }
+
+  /** The endpoint has closed its stream, and is asked to go on. */
+  #comesBack(): boolean {
+    const stream = this.#stream
+    if (stream?.isOwing !== true || stream.isEnded) return false
+    // An unfinished event comes again as a whole.
+    this.#splitter.drop()
+    return this.#resumption?.comeBack() === true
+  }
+
+  // ResumptionHost
+
+  get budget(): ByteBudget {
+    return this.#request.instance.table.budget
+  }
+
+  get maxSilence(): number {
+    return this.#request.instance.resumeInterval.max * 1000
+  }
+
+  get debug(): DebugLog['debug'] {
+    return this.#request.instance.debug
+  }
+
+  /** Asks the endpoint for what follows one of its events, in the name of the client. */
+  resume(lastEventId: string, signal: AbortSignal): Promise<IncomingMessage> {
+    const { req, revision } = this.#request
+    const sessionId = this.#handler.stream?.sessionId
+    return resumeAtEndpoint(req, { lastEventId, signal, sessionId, revision })
+  }
+}
+
+function hasRetry(bytes: Uint8Array, from: number, to: number): boolean {
+  return fieldOf(bytes, from, to, 'retry') !== undefined
+}
+
+function isHttpSse(bytes: Buffer): boolean {
+  return HTTP_SSE.test(bytes.toString('utf8', 0, HTTP_SSE_LENGTH))
 }

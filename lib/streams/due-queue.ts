@@ -1,29 +1,27 @@
 // One timer for all waits of the same length: a call costs a place in a list, and no timer.
 import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
+import { LinkedList, Member } from './linked-list.js'
 import { outsideOfCalls } from './timer.js'
 
 /** Something that waits. It stands in one queue at a time. */
-export class Waiting {
+export class Waiting extends Member<Waiting> {
   dueAt = 0
-  queue: DueQueue | undefined
-  earlier: Waiting | undefined
-  later: Waiting | undefined
   readonly due: () => void
 
   constructor(due: () => void) {
+    super()
     this.due = due
   }
 
   /** It is not to become due any more. */
   stop(): void {
-    this.queue?.remove(this)
+    this.list?.delete(this)
   }
 }
 
 export class DueQueue {
   readonly #delay: number
-  #first: Waiting | undefined
-  #last: Waiting | undefined
+  readonly #waiting = new LinkedList<Waiting>()
   #timer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false
 
@@ -33,42 +31,27 @@ export class DueQueue {
   }
 
   get isEmpty(): boolean {
-    return this.#first === undefined
+    return this.#waiting.isEmpty
   }
 
   add(waiting: Waiting): void {
-    // One that waits here already moves to the end, and the timer stays: this runs for each event.
-    if (waiting.queue === this) this.#unlink(waiting)
-    else waiting.stop()
-    if (this.#isClosed) return
-    waiting.queue = this
+    if (this.#isClosed) return waiting.stop()
     waiting.dueAt = now() + this.#delay
-    waiting.earlier = this.#last
-    if (this.#last === undefined) this.#first = waiting
-    else this.#last.later = waiting
-    this.#last = waiting
+    // One that waits here already moves to the end, and the timer stays: this runs for each event.
+    this.#waiting.add(waiting)
     if (this.#timer === undefined) this.#start(this.#delay)
-  }
-
-  remove(waiting: Waiting): void {
-    if (waiting.queue === this) this.#unlink(waiting)
   }
 
   /** Nothing becomes due any more, neither what waits now nor what is added later. */
   close(): void {
     this.#isClosed = true
-    for (let first = this.#first; first !== undefined; first = this.#first) this.#unlink(first)
+    for (let first = this.#first; first !== undefined; first = this.#first) first.stop()
     clearTimeout(this.#timer)
     this.#timer = undefined
   }
 
-  #unlink(waiting: Waiting): void {
-    const { earlier, later } = waiting
-    if (earlier === undefined) this.#first = later
-    else earlier.later = later
-    if (later === undefined) this.#last = earlier
-    else later.earlier = earlier
-    waiting.queue = waiting.earlier = waiting.later = undefined
+  get #first(): Waiting | undefined {
+    return this.#waiting.first
   }
 
   /** The timer is not moved when its entry goes: it starts again when it fires. */
@@ -92,13 +75,14 @@ export class DueQueue {
   /** What a callback adds is due later than `time`, so that this ends. */
   #endDue(time: number): void {
     for (let first = this.#first; first !== undefined && first.dueAt <= time; first = this.#first) {
-      this.#unlink(first)
+      first.stop()
       first.due()
     }
   }
 
   #startNext(): void {
     this.#timer = undefined
-    if (this.#first !== undefined) this.#start(Math.max(1, this.#first.dueAt - now()))
+    const first = this.#first
+    if (first !== undefined) this.#start(Math.max(1, first.dueAt - now()))
   }
 }
