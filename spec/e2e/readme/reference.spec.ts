@@ -75,7 +75,7 @@ describe.each([
     'redisBackplane',
     REDIS,
     'RedisBackplaneOptions',
-    { lease: 6000, prefix: 'mcps:' },
+    { lease: 6000, prefix: 'mcps:', sessions: 'forward' },
     page('examples/cluster/README.md').whole
   ],
   [

@@ -132,7 +132,11 @@ Object.assign(globalThis, {
 })
 
 // Nobody listens there: what is told of Redis must hold without it.
-Object.assign(process.env, { REDIS_URL: 'redis://127.0.0.1:1', BACKPLANE_SECRET: 's'.repeat(32) })
+Object.assign(process.env, {
+  REDIS_URL: 'redis://127.0.0.1:1',
+  BACKPLANE_SECRET: 's'.repeat(32),
+  SESSION_SECRET: 's'.repeat(32)
+})
 
 /** Gives a snippet its globals: each its own, so that none sees what another has done to them. */
 export function globalsFor({ code }) {
