@@ -37,7 +37,8 @@ function toBytes(chunk: unknown, encoding: BufferEncoding): Buffer {
 type WriteCallback = (error?: Error | null) => void
 
 export function callbackIn(args: readonly unknown[]): WriteCallback | undefined {
-  return args.find((arg): arg is WriteCallback => typeof arg === 'function')
+  for (const arg of args) if (typeof arg === 'function') return arg as WriteCallback
+  return undefined
 }
 
 /** Whether `end` is given a chunk: Node takes any value that is falsy for none. */

@@ -98,14 +98,13 @@ export class UndeliveredShare {
 
   note(messages: number, bytes: number): void {
     if (this.#hasLeft || (messages === this.#messages && bytes === this.#bytes)) return
-    this.#count(this.#session, messages, bytes)
-    this.#count(this.#owner, messages, bytes)
+    if (this.#session !== undefined) this.#count(this.#session, messages, bytes)
+    if (this.#owner !== undefined) this.#count(this.#owner, messages, bytes)
     this.#messages = messages
     this.#bytes = bytes
   }
 
-  #count(tally: Tally | undefined, messages: number, bytes: number): void {
-    if (tally === undefined) return
+  #count(tally: Tally, messages: number, bytes: number): void {
     tally.messages += messages - this.#messages
     tally.bytes += bytes - this.#bytes
   }
