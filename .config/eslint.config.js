@@ -26,7 +26,7 @@ const noGlobals = [
   'require'
 ]
 
-// Arrows run one way: protocol <- streams <- readers <- endpoint <- calls, resources, sessions <- routes <- middleware; access <- endpoint;
+// Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- calls, resources, sessions <- routes <- middleware; access <- http;
 // streams <- backplane <- redis, routes; streams <- transport; protocol <- client; protocol, access <- check.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
@@ -130,12 +130,12 @@ export default defineConfig(
   },
   {
     // What is made for each request.
-    files: ['lib/{calls,endpoint,readers,routes,sessions,streams,transport}/**'],
+    files: ['lib/{calls,endpoint,http,readers,routes,sessions,streams,transport}/**'],
     rules: { 'no-restricted-syntax': ['error', ...noDetours, ...noOldFunctions] }
   },
   {
     // Who patches a response or a request keeps its methods, to call them later on their own object.
-    files: ['lib/endpoint/**'],
+    files: ['lib/http/**'],
     rules: { '@typescript-eslint/unbound-method': 'off' }
   },
   {
@@ -155,13 +155,17 @@ export default defineConfig(
     rules: imports([arrow('access', ['protocol'])])
   },
   {
+    files: ['lib/http/**'],
+    rules: imports([arrow('http', ['access', 'protocol', 'readers', 'streams'])])
+  },
+  {
     files: ['lib/endpoint/**'],
-    rules: imports([arrow('endpoint', ['access', 'protocol', 'readers', 'streams'])])
+    rules: imports([arrow('endpoint', ['access', 'http', 'protocol', 'readers', 'streams'])])
   },
   {
     files: ['lib/calls/**'],
     rules: imports([
-      arrow('calls', ['access', 'endpoint', 'protocol', 'readers', 'streams']),
+      arrow('calls', ['access', 'endpoint', 'http', 'protocol', 'readers', 'streams']),
       { regex: '^\\./tasks/', message: 'Tasks are made of calls, which know nothing of them.' }
     ])
   },
@@ -169,14 +173,16 @@ export default defineConfig(
     files: ['lib/calls/tasks/**'],
     rules: imports([
       {
-        regex: '^\\.\\./\\.\\./(?!access/|endpoint/|protocol/|readers/|streams/)',
-        message: 'lib/calls imports access and endpoint and protocol and readers and streams only.'
+        regex: '^\\.\\./\\.\\./(?!access/|endpoint/|http/|protocol/|readers/|streams/)',
+        message: 'lib/calls imports access, endpoint, http, protocol, readers and streams only.'
       }
     ])
   },
   {
     files: ['lib/resources/**'],
-    rules: imports([arrow('resources', ['access', 'endpoint', 'protocol', 'readers', 'streams'])])
+    rules: imports([
+      arrow('resources', ['access', 'endpoint', 'http', 'protocol', 'readers', 'streams'])
+    ])
   },
   {
     files: ['lib/routes/**'],
@@ -186,6 +192,7 @@ export default defineConfig(
         'backplane',
         'calls',
         'endpoint',
+        'http',
         'protocol',
         'readers',
         'resources',
@@ -195,7 +202,7 @@ export default defineConfig(
   },
   {
     files: ['lib/sessions/**'],
-    rules: imports([arrow('sessions', ['access', 'endpoint', 'protocol', 'streams'])])
+    rules: imports([arrow('sessions', ['access', 'endpoint', 'http', 'protocol', 'streams'])])
   },
   {
     files: ['lib/backplane/**'],

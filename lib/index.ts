@@ -7,7 +7,7 @@ export type { TasksOptions } from './tasks-options.js'
 export type { Backplane, BackplaneCommand, BackplaneStats } from './backplane/types.js'
 export type { DurationHint } from './calls/duration-hints.js'
 export type { ResumeTokenFault } from './calls/token-fault.js'
-export { currentStream, type CurrentStream } from './endpoint/handler-context.js'
+export { currentStream, type CurrentStream } from './http/handler-context.js'
 export {
   resumableTransport,
   type ResumableTransportOptions

@@ -9,7 +9,7 @@ import type { Stream } from './streams/stream.js'
 import { debug, publishLink } from './diagnostics.js'
 import { serverOf } from './endpoint/endpoint-client.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
-import { isLoopback, isRelayed } from './endpoint/loopback.js'
+import { isLoopback, isRelayed } from './http/loopback.js'
 import { RelayedCalls, RelayedRequest } from './routes/relay-in.js'
 
 export class BackplaneSeat {

@@ -1,7 +1,7 @@
 // Duration hints (Resuming draft): how long calls of a tool take, in the result of `tools/list`.
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
+import { rewriteAnswer } from '../http/rewrite-answer.js'
 import { isComparable } from '../protocol/json-bounds.js'
 import { metaOf } from '../protocol/envelope.js'
 import { isObject, type Message } from '../protocol/json-rpc.js'

@@ -19,7 +19,7 @@ import {
   type WireTokens
 } from '../protocol/shared-wire.js'
 import { foreignId, parseForeignId, withForeignIds } from '../protocol/foreign-id.js'
-import { HandlerContext, runInContext } from '../endpoint/handler-context.js'
+import { HandlerContext, runInContext } from '../http/handler-context.js'
 import {
   type Ask,
   askOf,

@@ -1,10 +1,10 @@
 // Whether the endpoint has accepted messages that have no response.
 import type { ServerResponse } from 'node:http'
 import { errorInText, LONGEST_REPLY } from './admission.js'
-import { observeBody } from './observe-body.js'
+import { observeBody } from '../http/observe-body.js'
 import type { RequestContext } from './request-context.js'
-import { pipelineOf } from './response-pipeline.js'
-import { Stage } from './stage.js'
+import { pipelineOf } from '../http/response-pipeline.js'
+import { Stage } from '../http/stage.js'
 
 export interface Acceptance {
   readonly isAccepted: boolean

@@ -4,18 +4,18 @@ import type { Message } from '../protocol/json-rpc.js'
 import { withoutAsync } from '../protocol/prefer.js'
 import type { Stream } from '../streams/stream.js'
 import { Timer } from '../streams/timer.js'
-import type { Capture, LateHead, ResponseCaptureHost, ResponseHead } from './capture-types.js'
+import type { Capture, LateHead, ResponseCaptureHost, ResponseHead } from '../http/capture-types.js'
 import { ClientReply } from './client-reply.js'
 import {
   HandlerContext,
   isInContext,
   type PartsCollector,
   runInContext
-} from './handler-context.js'
-import { isUtf8, replaceBody, replaceHeader } from './request-body.js'
+} from '../http/handler-context.js'
+import { isUtf8, replaceBody, replaceHeader } from '../http/request-body.js'
 import type { RequestContext } from './request-context.js'
-import { ResponseCapture } from './response-capture.js'
-import { foldHeaders, validateHead } from './response-headers.js'
+import { ResponseCapture } from '../http/response-capture.js'
+import { foldHeaders, validateHead } from '../http/response-headers.js'
 import { applyPreference } from './stream-headers.js'
 import { type AnswerListener, AnswerReader } from './endpoint-answer.js'
 

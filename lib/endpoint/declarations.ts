@@ -4,7 +4,7 @@ import { isObject, isResponse, type Message } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { RequestFacts } from './request-facts.js'
-import { rewriteAnswer } from './rewrite-answer.js'
+import { rewriteAnswer } from '../http/rewrite-answer.js'
 
 const SERVER_CAPABILITIES = { experimental: { streams: {} } }
 

@@ -7,9 +7,9 @@ import { type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 import { Timer } from '../streams/timer.js'
-import { GatheredBytes } from './chunk.js'
+import { GatheredBytes } from '../http/chunk.js'
 import { decoded, isTooLarge } from './late-answer.js'
-import { isPlainEncoding } from './response-headers.js'
+import { isPlainEncoding } from '../http/response-headers.js'
 
 export type EndpointAnswer =
   /** A JSON-RPC response, as it was written. */

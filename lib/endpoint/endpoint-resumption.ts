@@ -7,7 +7,7 @@ import { type BlockFields, fieldOf } from '../protocol/sse-fields.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import { outsideOfCalls, Timer } from '../streams/timer.js'
 import type { DebugLog } from './endpoint-client.js'
-import { isPlainEncoding } from './response-headers.js'
+import { isPlainEncoding } from '../http/response-headers.js'
 
 export interface ResumptionHost extends DebugLog {
   resume(lastEventId: string, signal: AbortSignal): Promise<IncomingMessage>

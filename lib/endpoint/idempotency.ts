@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { isComparable } from '../protocol/json-bounds.js'
 import { compactJson } from '../protocol/json-text.js'
 import type { Keyed } from './idempotent-request.js'
-import { refuse } from './reply.js'
+import { refuse } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
 
 /** Shorter keys may be guessed, so they prove nothing about who sends them, and are ignored. */

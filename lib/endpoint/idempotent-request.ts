@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import { Quota } from '../streams/quota.js'
-import type { ObservedBody } from './observe-body.js'
+import type { ObservedBody } from '../http/observe-body.js'
 
 export interface RecordedAnswer {
   readonly kind: 'answer'

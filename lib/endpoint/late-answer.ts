@@ -11,7 +11,7 @@ import {
 } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { onOneLine } from '../protocol/sse-writer.js'
-import { isPlainEncoding } from './response-headers.js'
+import { isPlainEncoding } from '../http/response-headers.js'
 
 export interface LateAnswer {
   readonly status: number

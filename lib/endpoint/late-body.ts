@@ -2,8 +2,8 @@
 import { newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import type { Stream } from '../streams/stream.js'
-import type { LateHead } from './capture-types.js'
-import { GatheredBytes } from './chunk.js'
+import type { LateHead } from '../http/capture-types.js'
+import { GatheredBytes } from '../http/chunk.js'
 import {
   decoded,
   isEncoded,
@@ -13,7 +13,7 @@ import {
   missedHeaders
 } from './late-answer.js'
 import type { RequestContext } from './request-context.js'
-import { warnOfMissed } from './warnings.js'
+import { warnOfMissed } from '../http/warnings.js'
 
 export class LateBody {
   readonly #head: LateHead

@@ -6,9 +6,9 @@ import signature from 'cookie-signature'
 import { hkdfSync } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerOf } from '../access/guards.js'
-import { foldHeaders, headersIn, statusLineIn } from './response-headers.js'
-import { pipelineOf } from './response-pipeline.js'
-import { Stage } from './stage.js'
+import { foldHeaders, headersIn, statusLineIn } from '../http/response-headers.js'
+import { pipelineOf } from '../http/response-pipeline.js'
+import { Stage } from '../http/stage.js'
 
 /** Option `cookie` of `McpStreamsOptions`. */
 export interface CookieOptions {

@@ -1,11 +1,11 @@
 // Records an answer while it is given, and gives it again.
 import type { ServerResponse } from 'node:http'
 import type { IdempotentRequest, KeyedRun, RecordedAnswer } from './idempotent-request.js'
-import { ObservedBody } from './observe-body.js'
-import { claim } from './reply.js'
+import { ObservedBody } from '../http/observe-body.js'
+import { claim } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
-import { foldHeaders, headersIn } from './response-headers.js'
-import { pipelineOf } from './response-pipeline.js'
+import { foldHeaders, headersIn } from '../http/response-headers.js'
+import { pipelineOf } from '../http/response-pipeline.js'
 import { responseSink } from './response-sink.js'
 
 type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>

@@ -2,7 +2,7 @@
 import type { StreamFault } from '../protocol/errors.js'
 import type { Stream } from '../streams/stream.js'
 import { type Denial, streamLabelIn } from './authorize.js'
-import { refuse } from './reply.js'
+import { refuse } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
 
 interface Details {

@@ -17,16 +17,16 @@ import {
 } from '../protocol/revisions.js'
 import { acceptsEvents } from '../protocol/media-types.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
-import type { BodyLimits } from './counted-body.js'
+import type { BodyLimits } from '../http/counted-body.js'
 import { declaring } from './declarations.js'
 import type { SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { IdempotentRequest } from './idempotent-request.js'
 import { isJsonRpc } from './mcp-request.js'
 import { RequestFacts } from './request-facts.js'
-import { isParsed, type KnownBody, memoryOfRequest, parsedBody } from './request-body.js'
-import type { Capture } from './capture-types.js'
-import type { ResponseCapture } from './response-capture.js'
+import { isParsed, type KnownBody, memoryOfRequest, parsedBody } from '../http/request-body.js'
+import type { Capture } from '../http/capture-types.js'
+import type { ResponseCapture } from '../http/response-capture.js'
 
 export type Next = (error?: unknown) => void
 

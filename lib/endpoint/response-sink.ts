@@ -2,16 +2,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type KeptText, sizeOf } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
-import { closeWhenIdle, whenClosed } from './sockets.js'
-import { isKeptAlive, isRelayed } from './loopback.js'
+import { closeWhenIdle, whenClosed } from '../http/sockets.js'
+import { isKeptAlive, isRelayed } from '../http/loopback.js'
 import {
   hasNativeWrite,
   isBroken,
   MOST_COPIED,
   pendingBytes,
   writeChunk
-} from './node-internals.js'
-import { claim, endGuarded, isWritable, writeGuarded } from './reply.js'
+} from '../http/node-internals.js'
+import { claim, endGuarded, isWritable, writeGuarded } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
 
 /** A response of ours as a sink; `beforeEnd` may write the last of it. */

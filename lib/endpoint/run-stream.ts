@@ -19,7 +19,7 @@ import { JsonReply } from '../readers/json-reply.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
-import type { Capture, LateHead } from './capture-types.js'
+import type { Capture, LateHead } from '../http/capture-types.js'
 import { CountedSplitter } from './counted-splitter.js'
 import { isAnnounced } from './declarations.js'
 import { openEarlyStream } from './early-stream.js'
@@ -29,14 +29,14 @@ import {
   type ResumedStream,
   type ResumptionHost
 } from './endpoint-resumption.js'
-import type { HandlerContext } from './handler-context.js'
+import type { HandlerContext } from '../http/handler-context.js'
 import { LateBody } from './late-body.js'
-import { keepBody } from './node-internals.js'
+import { keepBody } from '../http/node-internals.js'
 import { type InitializeAnswer, noteRevision } from './outcome.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
-import type { ResponseCapture } from './response-capture.js'
-import { isPlainEncoding } from './response-headers.js'
+import type { ResponseCapture } from '../http/response-capture.js'
+import { isPlainEncoding } from '../http/response-headers.js'
 import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
 
 /** Takes over a call's stream, and returns the interim result's JSON; `undefined`: no room. */

@@ -5,9 +5,9 @@ import { formatLink, STREAM_RELATION, streamTarget } from '../protocol/link-head
 import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../protocol/prefer.js'
 import type { Tombstone } from '../streams/finished-streams.js'
 import type { Stream } from '../streams/stream.js'
-import { claim } from './reply.js'
+import { claim } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
-import { stringOf, withDirectives } from './response-headers.js'
+import { stringOf, withDirectives } from '../http/response-headers.js'
 
 /** Directives for responses that are to reach the client as they are written. */
 const UNBUFFERED = ['no-cache', 'no-transform']

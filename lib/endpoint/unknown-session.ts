@@ -1,9 +1,9 @@
 // A 400 to a session that was not handed out here becomes a 404: else, hosts keep it.
 import type { ServerResponse } from 'node:http'
 import type { RequestContext } from './request-context.js'
-import { headerIn, headersIn, stringOf } from './response-headers.js'
-import { pipelineOf } from './response-pipeline.js'
-import { Stage } from './stage.js'
+import { headerIn, headersIn, stringOf } from '../http/response-headers.js'
+import { pipelineOf } from '../http/response-pipeline.js'
+import { Stage } from '../http/stage.js'
 
 /** Notes which sessions the endpoint knows, and says of others what the specification does. */
 export function watchSession(context: RequestContext): void {

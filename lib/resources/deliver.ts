@@ -4,8 +4,8 @@ import type { FileHandle } from 'node:fs/promises'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import fresh from 'fresh'
 import parseRange from 'range-parser'
-import { hasNativeWrite } from '../endpoint/node-internals.js'
-import { canAnswer } from '../endpoint/reply.js'
+import { hasNativeWrite } from '../http/node-internals.js'
+import { canAnswer } from '../http/reply.js'
 import { preconditionFailed, rangeNotSatisfiable, tooLarge } from './resource-errors.js'
 import {
   headerUri,

@@ -13,7 +13,7 @@ import {
 import type { WireClient, WireResources } from '../protocol/shared-wire.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { rewriteAnswer } from '../endpoint/rewrite-answer.js'
+import { rewriteAnswer } from '../http/rewrite-answer.js'
 import { contentTypeOf } from './deliver.js'
 import { ResourceDownloads } from './resource-downloads.js'
 import {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import { type Elsewhere, type Here, isKnown } from '../streams/directory.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
-import { refuse } from '../endpoint/reply.js'
+import { refuse } from '../http/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import {
   downloadNames,

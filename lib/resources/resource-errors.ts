@@ -13,7 +13,7 @@ import {
   type RequestId
 } from '../protocol/json-rpc.js'
 import { isStateless } from '../protocol/revisions.js'
-import { answerJson as giveJson, canAnswer } from '../endpoint/reply.js'
+import { answerJson as giveJson, canAnswer } from '../http/reply.js'
 
 // [SEP-2532, Error Handling]
 const STREAM_NOT_SUPPORTED = -32003

@@ -10,7 +10,7 @@ import {
   type RequestId
 } from '../protocol/json-rpc.js'
 import type { ResourceStreaming, Sessions } from '../streams/sessions.js'
-import type { ReadHeader, Rewriting } from '../endpoint/rewrite-answer.js'
+import type { ReadHeader, Rewriting } from '../http/rewrite-answer.js'
 import { invalidParams } from './resource-errors.js'
 import type { IsStreamable } from './resource-types.js'
 

@@ -1,9 +1,9 @@
 // One request for a resource: it ends with its client, a timeout, or the server.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Timer } from '../streams/timer.js'
-import { responseOnTurn } from '../endpoint/node-internals.js'
-import { breakOff } from '../endpoint/reply.js'
-import { whenClosed } from '../endpoint/sockets.js'
+import { responseOnTurn } from '../http/node-internals.js'
+import { breakOff } from '../http/reply.js'
+import { whenClosed } from '../http/sockets.js'
 import { ClientGone } from './send-bytes.js'
 
 export interface Requester {

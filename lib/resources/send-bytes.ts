@@ -2,8 +2,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { Timer } from '../streams/timer.js'
-import { pendingBytes } from '../endpoint/node-internals.js'
-import { endGuarded, isWritable, wrote } from '../endpoint/reply.js'
+import { pendingBytes } from '../http/node-internals.js'
+import { endGuarded, isWritable, wrote } from '../http/reply.js'
 
 export interface Shipment {
   /** Bytes that the head has promised. */

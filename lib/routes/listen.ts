@@ -1,10 +1,10 @@
 // A GET for a second listen channel: whether the endpoint refuses one (409) is remembered.
 import { attach, startOf } from '../endpoint/attach.js'
 import type { Stream } from '../streams/stream.js'
-import type { Capture } from '../endpoint/capture-types.js'
+import type { Capture } from '../http/capture-types.js'
 import type { ListenRule } from '../endpoint/listen-rules.js'
 import type { RequestContext, SecondChannel } from '../endpoint/request-context.js'
-import type { ResponseCapture } from '../endpoint/response-capture.js'
+import type { ResponseCapture } from '../http/response-capture.js'
 import { setSessionHeader, setStreamHeaders } from '../endpoint/stream-headers.js'
 import { follow } from './resume.js'
 import type { Answer, Context, Route } from './route.js'

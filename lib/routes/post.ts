@@ -1,10 +1,10 @@
 // Routes that come first: requests of our own, and POSTs, whose body is read.
 import { isMcpPost, streamNamesIn } from '../endpoint/mcp-request.js'
-import { readAhead } from '../endpoint/read-ahead.js'
-import type { KnownBody } from '../endpoint/request-body.js'
+import { readAhead } from '../http/read-ahead.js'
+import type { KnownBody } from '../http/request-body.js'
 import { StreamError } from '../protocol/errors.js'
-import { refuse } from '../endpoint/reply.js'
-import { isLoopback, takeCarried } from '../endpoint/loopback.js'
+import { refuse } from '../http/reply.js'
+import { isLoopback, takeCarried } from '../http/loopback.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import { type Answer, type Context, passNotMcp, type Route, walk } from './route.js'
 

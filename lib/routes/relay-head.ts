@@ -1,8 +1,8 @@
 // The head of a forwarded request or response: JSON ahead of the body, behind its length.
 import type { IncomingMessage } from 'node:http'
 import { headersWhere } from '../access/guards.js'
-import { factsOf, type SocketFacts } from '../endpoint/loopback.js'
-import { isPlainEncoding } from '../endpoint/response-headers.js'
+import { factsOf, type SocketFacts } from '../http/loopback.js'
+import { isPlainEncoding } from '../http/response-headers.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { isEventStreamType } from '../protocol/media-types.js'

@@ -3,8 +3,8 @@
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
 import { connect } from '../endpoint/endpoint-client.js'
-import { relayedConnection, type RelayedWire } from '../endpoint/loopback.js'
-import { passedOn } from '../endpoint/response-headers.js'
+import { relayedConnection, type RelayedWire } from '../http/loopback.js'
+import { passedOn } from '../http/response-headers.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { encodeHead, HeadReader, type RequestHead, takesComments } from './relay-head.js'
 

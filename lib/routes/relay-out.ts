@@ -16,7 +16,7 @@ import {
   isWritable,
   refuse,
   writeGuarded
-} from '../endpoint/reply.js'
+} from '../http/reply.js'
 import { Timer } from '../streams/timer.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'

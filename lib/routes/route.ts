@@ -6,11 +6,11 @@ import type { DueQueue } from '../streams/due-queue.js'
 import type { ResumeTokens } from '../calls/resume-tokens.js'
 import type { Tasks } from '../calls/tasks/tasks.js'
 import type { InstanceParts, InstanceShelves } from '../endpoint/instance-parts.js'
-import { canAnswer } from '../endpoint/reply.js'
+import { canAnswer } from '../http/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import type { Ticket } from '../resources/download-tickets.js'
 import type { ResourceAnswers } from '../resources/resource-answers.js'
-import { replaceHeader } from '../endpoint/request-body.js'
+import { replaceHeader } from '../http/request-body.js'
 import type { RelayedResponses } from './relayed-responses.js'
 
 /** What routes need to reach other instances. */

@@ -14,7 +14,7 @@ import {
   UNKNOWN_STREAM
 } from '../protocol/stream-messages.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
-import { answerRefusal, canAnswer, isWritable, type Refusal } from '../endpoint/reply.js'
+import { answerRefusal, canAnswer, isWritable, type Refusal } from '../http/reply.js'
 import { answerWhole, responseSink } from '../endpoint/response-sink.js'
 import {
   type ErrorObject,

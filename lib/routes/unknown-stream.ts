@@ -2,7 +2,7 @@
 import { faultError } from '../protocol/errors.js'
 import { type EventId, isGoneId, label } from '../protocol/event-id.js'
 import { errorResponse } from '../protocol/json-rpc.js'
-import { answer, canAnswer, noContent, relayAnswer } from '../endpoint/reply.js'
+import { answer, canAnswer, noContent, relayAnswer } from '../http/reply.js'
 import { eventIdIn, mayBeOthers } from './resume-at-endpoint.js'
 import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 import { EVENT_STREAM_HEAD } from '../endpoint/stream-headers.js'

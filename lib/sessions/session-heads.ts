@@ -6,7 +6,7 @@ import { writtenMessages } from '../protocol/json-splice.js'
 import { dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
-import { GatheredBytes, hasChunk, headersSentError, swallow, withBytes } from '../endpoint/chunk.js'
+import { GatheredBytes, hasChunk, headersSentError, swallow, withBytes } from '../http/chunk.js'
 import {
   foldHeaders,
   headerIn,
@@ -14,9 +14,9 @@ import {
   isPlainEncoding,
   statusLineIn,
   stringOf
-} from '../endpoint/response-headers.js'
-import { pipelineOf, type ResponsePipeline } from '../endpoint/response-pipeline.js'
-import { Stage } from '../endpoint/stage.js'
+} from '../http/response-headers.js'
+import { pipelineOf, type ResponsePipeline } from '../http/response-pipeline.js'
+import { Stage } from '../http/stage.js'
 
 const SESSION = 'mcp-session-id'
 

@@ -23,7 +23,7 @@ import {
 import { headerOf } from '../../access/guards.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { type ReadHeader, rewriteAnswer } from '../../endpoint/rewrite-answer.js'
+import { type ReadHeader, rewriteAnswer } from '../../http/rewrite-answer.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import type { Stream } from '../../streams/stream.js'
 import { requestStateOf } from '../interim-result.js'

@@ -8,7 +8,7 @@ import {
   resumableFetch
 } from '../../../lib/client/index.js'
 import { POST } from './scripted.js'
-import { HandlerContext } from '../../../lib/endpoint/handler-context.js'
+import { HandlerContext } from '../../../lib/http/handler-context.js'
 
 /** As from JavaScript. */
 type Any = (...given: unknown[]) => unknown

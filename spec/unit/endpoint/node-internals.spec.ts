@@ -6,11 +6,7 @@ import { expect, it } from '@jest/globals'
 import { createHash } from 'node:crypto'
 import { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import {
-  HEAD_METHODS,
-  INTERIM_METHODS,
-  METHOD_NAMES
-} from '../../../lib/endpoint/node-internals.js'
+import { HEAD_METHODS, INTERIM_METHODS, METHOD_NAMES } from '../../../lib/http/node-internals.js'
 
 const CLASSES: Record<string, { readonly prototype: object }> = {
   IncomingMessage,

@@ -5,7 +5,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import '../../../lib/endpoint/handler-context.js'
+import '../../../lib/http/handler-context.js'
 import { DueQueue, Waiting } from '../../../lib/streams/due-queue.js'
 import { Sweep } from '../../../lib/streams/timer.js'
 

@@ -6,7 +6,7 @@ export interface ResponseHead {
   /** An event stream with status 200, not encoded, whose client is still there. */
   readonly isStream: boolean
   /** A header, by its lower-case name. */
-  header(name: string): string | undefined
+  readonly header: (name: string) => string | undefined
   /** Headers that `writeHead` was called with, in any of the forms that it takes. */
   readonly given: unknown
 }
