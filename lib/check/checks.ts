@@ -147,7 +147,8 @@ async function resumed(how: string, expected: string, response: Response): Promi
 /** What a router answers to a method for which it has nothing. */
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405])
 const NOT_FROM_US = ', and not from the middleware'
-const NOT_FOR_GET = `${NOT_FROM_US}: it must get GET and DELETE too (app.use or app.all, not app.post)`
+const NOT_FOR_GET =
+  NOT_FROM_US + ': it must get GET and DELETE too (app.use or app.all, not app.post)'
 const REFUSED =
   ': set the option backplane if there are several instances, and owner if credentials change'
 
