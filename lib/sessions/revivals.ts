@@ -51,6 +51,10 @@ export class Session {
     this.#notices = notices
   }
 
+  get hasNotices(): boolean {
+    return this.#notices.length > 0
+  }
+
   takeNotices(): readonly string[] {
     const notices = this.#notices
     this.#notices = []

@@ -45,14 +45,8 @@ abstract class SessionHead extends Stage {
 
   /** The arguments of `writeHead` with another id. */
   protected withId(args: readonly unknown[], id: string): readonly unknown[] {
-    const given = headersIn(args)
-    if (headerIn(given, SESSION) === undefined) {
-      this.next.setHeader(SESSION, id)
-      return args
-    }
-    foldHeaders(given, (name, value) =>
-      this.next.setHeader(name, name.toLowerCase() === SESSION ? id : value)
-    )
+    foldHeaders(headersIn(args), (name, value) => this.next.setHeader(name, value))
+    this.next.setHeader(SESSION, id)
     return statusLineIn(args)
   }
 }
@@ -61,24 +55,34 @@ abstract class SessionHead extends Stage {
 export interface HeadedSession {
   readonly id: string
   readonly endpointId: string
+  readonly hasNotices: boolean
   /** Messages in JSON that its client is to have with the next event stream. */
   takeNotices(): readonly string[]
 }
 
 export class TranslatedHead extends SessionHead {
   readonly #session: HeadedSession
+  readonly #mayNotify: boolean
   #isTold = false
 
-  constructor(pipeline: ResponsePipeline, session: HeadedSession) {
+  /** @param mayNotify its client reads the answer. */
+  constructor(pipeline: ResponsePipeline, session: HeadedSession, mayNotify: boolean) {
     super(pipeline)
     this.#session = session
+    this.#mayNotify = mayNotify
   }
 
   override writeHead(args: readonly unknown[]): ServerResponse {
     if (this.#isTold) return this.next.writeHead(args)
-    const res = this.next.writeHead(this.#translated(args))
-    if (Number(args[0]) === 200 && isEventStreamType(this.headerOf(args, 'content-type')))
-      for (const notice of this.#session.takeNotices()) this.next.write([encodeMessage(notice)])
+    const isStream = isEventStreamType(this.headerOf(args, 'content-type'))
+    const head = this.#translated(args)
+    if (!isStream || Number(args[0]) !== 200 || !this.#mayNotify || !this.#session.hasNotices)
+      return this.next.writeHead(head)
+    foldHeaders(headersIn(head), (name, value) => this.next.setHeader(name, value))
+    // Some SDKs name the length of a stream that has come to its end by now.
+    this.pipeline.res.removeHeader('Content-Length')
+    const res = this.next.writeHead(statusLineIn(head))
+    for (const notice of this.#session.takeNotices()) this.next.write([encodeMessage(notice)])
     return res
   }
 

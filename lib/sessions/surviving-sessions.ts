@@ -154,7 +154,7 @@ export class SurvivingSessions {
     // An id that it has never had: the endpoint itself says that it does not know it.
     if (session.state !== 'ended') {
       showSession(req, session.endpointId)
-      TranslatedHead.addTo(res, session)
+      TranslatedHead.addTo(res, session, !isLoopback(req))
     }
     next()
   }

@@ -3,7 +3,8 @@
 import http from 'node:http'
 import { mcpStreams } from 'express-mcp-streams'
 
-const streams = process.env.BARE ? undefined : mcpStreams({ retry: 50 })
+const options = JSON.parse(process.env.OPTIONS ?? '{}')
+const streams = process.env.BARE ? undefined : mcpStreams({ retry: 50, ...options })
 const { createServer } = http
 let posts = 0
 http.createServer = (...args) => {
