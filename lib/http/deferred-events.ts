@@ -140,8 +140,10 @@ export class DeferredEvents implements EventInterceptor {
       return Reflect.apply(this.#emitter, res, [event, ...args]) as boolean
     if (event === 'finish') this.#hasFinished = true
     else if (event === 'close' && !this.#isEnding) this.#host.gone()
+    if (!this.#isEnding) return this.#emitInFront(res, this.#emitter, event, args)
+    if (this.#emitter === NATIVE.emit) return this.#call(res, event, args)
     const hasCalled = this.#emitInFront(res, this.#emitter, event, args)
-    if (this.#isEnding) this.emitBehind(event)
+    this.emitBehind(event)
     return hasCalled
   }
 
@@ -202,18 +204,20 @@ export class DeferredEvents implements EventInterceptor {
     }
   }
 
+  /** @param ofFront which listeners are called: in front of us, or behind. Default: all. */
   #call(
     emitter: IncomingMessage | ServerResponse,
     event: string,
     args: unknown[],
-    areInFront: boolean
+    ofFront?: boolean
   ): boolean {
     let hasCalled = false
     for (const listener of emitter.rawListeners(event) as AnyFunction[]) {
-      if (this.#inFront.includes(listener) !== areInFront) continue
+      const isInFront = this.#inFront.includes(listener)
+      if (ofFront !== undefined && isInFront !== ofFront) continue
       hasCalled = true
       const call = (): unknown => Reflect.apply(listener, emitter, args)
-      if (areInFront) runOutsideContext(call)
+      if (isInFront) runOutsideContext(call)
       else this.#host.runInside(call)
     }
     return hasCalled

@@ -68,8 +68,14 @@ export function statusLineIn([status, reason]: readonly unknown[]): readonly unk
   return typeof reason === 'string' ? [status, reason] : [status]
 }
 
-/** Onto the response, so that ours can be added; a repeated name becomes a list. */
+/** Onto the response, so that ours can be added; in a list, a repeated name has all its values. */
 export function foldHeaders(headers: unknown, setHeader: SetHeader): void {
+  if (isPlainObject(headers)) {
+    // As Node does it. A value may be one that it refuses, such as `undefined`.
+    for (const [name, value] of Object.entries(headers))
+      setHeader(name, value as OutgoingHttpHeader)
+    return
+  }
   const seen = new Map<string, OutgoingHttpHeader>()
   for (const [name, value] of headerEntries(headers)) {
     const earlier = seen.get(name.toLowerCase())
