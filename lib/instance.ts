@@ -21,7 +21,7 @@ import { ResumeTokens } from './calls/resume-tokens.js'
 import { Tasks } from './calls/tasks/tasks.js'
 import { ResourceAnswers } from './resources/resource-answers.js'
 import { RelayedResponses } from './routes/relayed-responses.js'
-import type { Instance as RoutesInstance, Relay, RouteShelves } from './routes/route.js'
+import type { RelayParts, RouteShelves, RoutesInstance } from './routes/route.js'
 import { isSealed } from './sessions/seal.js'
 import { SurvivingSessions } from './sessions/surviving-sessions.js'
 import { SharedStreams } from './transport/shared-streams.js'
@@ -64,7 +64,7 @@ export class Instance implements RoutesInstance {
 
   // Other instances.
   readonly seat: BackplaneSeat | undefined
-  readonly relay: Relay | undefined
+  readonly relay: RelayParts | undefined
   readonly directory: Directory<RouteShelves>
   readonly newId: () => string
   readonly kept: Keeper | undefined

@@ -10,7 +10,7 @@ import type { EndpointAnswer, WrittenAnswer } from '../endpoint/endpoint-answer.
 import { type CallHost, CallLog } from './call-log.js'
 import type { CallFacts } from './token-request.js'
 import { type CallAnswer, type CallReply, refusalFor } from './call-reply.js'
-import type { Interim } from './interim-result.js'
+import type { InterimResult } from './interim-result.js'
 import type { ResumeTokenFault } from './token-fault.js'
 import { now } from '../protocol/clock.js'
 import { Timer } from '../streams/timer.js'
@@ -21,7 +21,7 @@ export class Call extends SoleReader implements Producer {
   readonly facts: CallFacts
   readonly stream: Stream
   readonly #host: CallHost<Call>
-  readonly #interim: Interim
+  readonly #interim: InterimResult
   readonly #log: CallLog
   #step = new CallStep(undefined)
   #nextToken: string | undefined
@@ -36,7 +36,7 @@ export class Call extends SoleReader implements Producer {
   /** Called when its client has cancelled it; `by`: the request that says so, if known. */
   onCancelled: (by?: IncomingMessage) => void = NOTHING
 
-  constructor(facts: CallFacts, host: CallHost<Call>, interim: Interim) {
+  constructor(facts: CallFacts, host: CallHost<Call>, interim: InterimResult) {
     super()
     this.facts = facts
     this.stream = host.open(this)

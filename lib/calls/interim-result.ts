@@ -1,11 +1,11 @@
-// Interim results, valid for their method and revision.
+// InterimResult results, valid for their method and revision.
 import { metaOf } from '../protocol/envelope.js'
 import { isStateless } from '../protocol/revisions.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
 import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 
-export type Interim = (nextResumeToken: string, partial: string | undefined) => string
+export type InterimResult = (nextResumeToken: string, partial: string | undefined) => string
 
 const LEAST: ReadonlyMap<string, object> = new Map<string, object>([
   ['tools/call', { content: [] }],
@@ -23,7 +23,7 @@ const CACHEABLE = /^(?:tools|prompts|resources|resources\/templates)\/(?:list|re
 const NOT_TO_BE_KEPT = { ttlMs: 0, cacheScope: 'private' }
 
 /** No `structuredContent` of its own: no made-up value would fit an `outputSchema`. */
-export function interimOf(method: string, revision: string | undefined): Interim {
+export function interimOf(method: string, revision: string | undefined): InterimResult {
   const isModern = isStateless(revision)
   return (nextResumeToken, partial) => {
     const given = partial === undefined ? {} : (JSON.parse(partial) as Record<string, unknown>)
@@ -76,7 +76,7 @@ export function withEndpointState(
     : others
 }
 
-export const comeAgain: Interim = token =>
+export const comeAgain: InterimResult = token =>
   JSON.stringify({ resultType: 'input_required', requestState: `mcp-streams:call:${token}` })
 
 /** If it asks for input, its `requestState` is wrapped with the rounds so far. */

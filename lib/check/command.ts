@@ -3,7 +3,7 @@ import { parseArgs, type ParseArgsConfig, styleText } from 'node:util'
 import { isObject } from '../protocol/json-rpc.js'
 import { check } from './checks.js'
 import { Endpoint } from './endpoint.js'
-import type { Call, Mark } from './open-stream.js'
+import type { ToolCall, Mark } from './open-stream.js'
 
 const USAGE = `Usage: express-mcp-streams check <url> [--header 'Name: value'] \
 [--call <tool> [--arguments <json>]]
@@ -92,7 +92,7 @@ function lineOf(mark: Mark, text: string, { isColoured }: Output): string {
 interface Arguments {
   readonly url: URL
   readonly headers: Headers
-  readonly call: Call | undefined
+  readonly call: ToolCall | undefined
   /** Milliseconds. */
   readonly keepAlive: number
   /** Milliseconds. */
@@ -132,7 +132,7 @@ function parse(args: string[]): Arguments | 'help' | 'version' {
   }
 }
 
-function callOf(name: string | undefined, json: string | undefined): Call | undefined {
+function callOf(name: string | undefined, json: string | undefined): ToolCall | undefined {
   if (name === undefined) {
     if (json !== undefined) throw new UsageError('--arguments is for --call <tool>')
     return undefined

@@ -26,10 +26,10 @@ export interface OpenStreamOptions {
   /** Milliseconds of silence after which a comment should have come. */
   readonly keepAlive: number
   /** A tool to call where there is no listen channel; `undefined`: none. */
-  readonly call: Call | undefined
+  readonly call: ToolCall | undefined
 }
 
-export interface Call {
+export interface ToolCall {
   readonly name: string
   readonly arguments: Record<string, unknown>
 }
@@ -175,7 +175,7 @@ function listen(
     : endpoint.get(endpoint.url, {}, signal)
 }
 
-function absence({ status }: Response, call: Call | undefined): string {
+function absence({ status }: Response, call: ToolCall | undefined): string {
   return call === undefined
     ? `there is no listen channel to see them on (${status}); --call <tool> calls one of yours ` +
         'that takes longer'
@@ -216,7 +216,10 @@ function isAnswer(bytes: Uint8Array): boolean {
 }
 
 /** What is wrong with a call that has been answered; `undefined`: nothing, or it is none. */
-async function failureOf(response: Response, call: Call | undefined): Promise<Finding | undefined> {
+async function failureOf(
+  response: Response,
+  call: ToolCall | undefined
+): Promise<Finding | undefined> {
   if (call === undefined) {
     await discard(response)
     return undefined

@@ -3,13 +3,13 @@ import { now } from '../protocol/clock.js'
 import { isResponse, MOST_ID_LENGTH, type RequestId } from '../protocol/json-rpc.js'
 import type { WrittenMessage } from '../protocol/json-splice.js'
 import { pause } from './waiting.js'
-import type { Call } from './stream-request.js'
+import type { StreamCall } from './stream-request.js'
 
 /** Requests of one stream that wait for an answer, as many as in the middleware. */
 const MOST_ASKED = 1000
 
 /** Beyond the limit, answers to the oldest requests go straight to the server. */
-export function noteRequest(call: Call, id: RequestId): void {
+export function noteRequest(call: StreamCall, id: RequestId): void {
   const { asked } = call
   call.askedAt = now()
   if (!call.hasRequests || asked.has(id)) return
@@ -26,11 +26,11 @@ export function noteRequest(call: Call, id: RequestId): void {
  * Keeps answers for the streams that asked; `false`: a call does not hand off, or others are there.
  */
 export function keepAnswers(
-  calls: Iterable<Call>,
+  calls: Iterable<StreamCall>,
   messages: readonly WrittenMessage[],
   scope: string
 ): boolean {
-  const kept = new Map<WrittenMessage, Call>()
+  const kept = new Map<WrittenMessage, StreamCall>()
   for (const written of messages) {
     const { message } = written
     const asking = [...calls].filter(
@@ -60,7 +60,7 @@ const TURN_PATIENCE = 5000
 const RECONNECTING = 1000
 
 /** A server that does not end its turn in time gets the kept answers and all later ones. */
-function waitForTurn(call: Call): void {
+function waitForTurn(call: StreamCall): void {
   const look = (): void => {
     if (!call.isConnected?.()) return wait(RECONNECTING)
     call.stopWaiting = undefined
@@ -75,7 +75,7 @@ function waitForTurn(call: Call): void {
     wait(Math.max(0, (call.askedAt as number) + TURN_PATIENCE - now()))
 }
 
-function sendStraight(call: Call, answer: WrittenMessage | undefined): void {
+function sendStraight(call: StreamCall, answer: WrittenMessage | undefined): void {
   if (answer === undefined) return
   call.answeredItselfAt = now()
   call.send(answer).catch(() => undefined)
@@ -86,7 +86,7 @@ const SIGN_OF_LIFE = 45_000
 
 /** Waits for the answers to all open requests; `undefined`: none, or a sign of life is due. */
 export async function answersOf(
-  call: Call,
+  call: StreamCall,
   signal: AbortSignal
 ): Promise<readonly WrittenMessage[] | undefined> {
   const { idleTimeout, minTimeout } = call.settings

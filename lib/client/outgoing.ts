@@ -94,7 +94,7 @@ export class ClientWire {
 /** Milliseconds that a wire has to take the last message. */
 const GOODBYE = 1000
 
-export class Outgoing {
+export class OutgoingMessages {
   messages: WireMessage[] = []
   #lastSent: WireMessage | undefined
   /** Our own requests on the present wire. They are called with `undefined` if the wire is lost. */

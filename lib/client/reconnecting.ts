@@ -24,7 +24,7 @@ import {
   RETRY_DEFAULTS,
   type RetrySettings
 } from './options.js'
-import { ClientWire, type Connect, Outgoing, type WireListener } from './outgoing.js'
+import { ClientWire, type Connect, OutgoingMessages, type WireListener } from './outgoing.js'
 import { ResumptionError } from './resumption-error.js'
 import { leastDelay, untilNextAttempt } from './retrying.js'
 import { alarm, within } from './waiting.js'
@@ -79,7 +79,7 @@ class Reconnecting implements TransportLike, WireListener {
   #isPlain = false
   readonly #streams = new OpenStreams()
   readonly #delivery = new Delivery(this)
-  readonly #outgoing = new Outgoing(this.#delivery.pending)
+  readonly #outgoing = new OutgoingMessages(this.#delivery.pending)
   /** Attempts to open a wire since the last one that brought something new or lasted. */
   #attempt = 0
   #attemptedAt = 0

@@ -14,7 +14,7 @@ import {
 import { isSafe, sendAgain, withBody } from './send-again.js'
 import { unbrokenBody } from './unbroken-body.js'
 import {
-  type Call,
+  type StreamCall,
   cancelStream,
   discard,
   isReadable,
@@ -97,7 +97,7 @@ async function bodyOf(request: Request): Promise<string | Blob | null> {
 function unbrokenFetch(settings: ClientSettings): FetchLike {
   const { fetch } = settings
   const servers = new Map<string, ServerFacts>()
-  const calls = new Set<Call>()
+  const calls = new Set<StreamCall>()
 
   return async (input, init = {}) => {
     const url = String(input)
@@ -114,7 +114,7 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
     servers.set(endpoint, server)
     const requests = messages.filter(isRequest)
     const own = { ...init, headers: new Headers(headers), body: null }
-    const call: Call = {
+    const call: StreamCall = {
       settings,
       server,
       scope: `${endpoint} ${headers.get('mcp-session-id')}`,

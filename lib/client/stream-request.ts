@@ -15,7 +15,7 @@ export interface ServerFacts {
   handsOff?: boolean
 }
 
-export interface Call {
+export interface StreamCall {
   readonly settings: ClientSettings
   readonly server: ServerFacts
   /** Its server and its session: calls with the same scope share their credentials. */
@@ -38,7 +38,7 @@ export interface Call {
   answeredItselfAt?: number
   onAnswer?: () => void
   /** All calls of the same `resumableFetch` whose responses have not ended. */
-  readonly all: Set<Call>
+  readonly all: Set<StreamCall>
 }
 
 const OF_ONE_CALL =
@@ -77,7 +77,7 @@ interface StreamRequest {
 
 /** Fetches a stream, with answers if there are any, or ends it, within `idleTimeout`. */
 export function requestStream(
-  { init, settings }: Call,
+  { init, settings }: StreamCall,
   connection: AbortController,
   { url, method, lastEventId, answers }: StreamRequest
 ): Promise<Response> {
@@ -119,7 +119,7 @@ export function byteString(text: string): string {
 const IN_A_HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** If the request is lost, the server abandons the stream later by itself. */
-export function cancelStream(url: string, call: Call): void {
+export function cancelStream(url: string, call: StreamCall): void {
   requestStream(call, new AbortController(), { url, method: 'DELETE' }).then(
     discard,
     () => undefined

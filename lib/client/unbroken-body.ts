@@ -21,7 +21,7 @@ import { answersOf, noteRequest } from './answers.js'
 import type { ReconnectReason } from './options.js'
 import { ResumptionError, type ResumptionErrorCode } from './resumption-error.js'
 import {
-  type Call,
+  type StreamCall,
   cancelStream,
   discard,
   isEventStream,
@@ -58,13 +58,13 @@ interface Attempts {
 export function unbrokenBody(
   first: Response,
   streamUrl: string,
-  call: Call
+  call: StreamCall
 ): ReadableStream<Uint8Array> {
   return new ReadableStream(new UnbrokenBody(first, streamUrl, call), { highWaterMark: 0 })
 }
 
 class UnbrokenBody {
-  readonly #call: Call
+  readonly #call: StreamCall
   #url: string
   readonly #over = new AbortController()
   /** Stops listening to the caller's signal. */
@@ -89,7 +89,7 @@ class UnbrokenBody {
   /** 204s since a connection without an event id: the first may be a turn that was lost. */
   #turnsOver = 0
 
-  constructor(first: Response, streamUrl: string, call: Call) {
+  constructor(first: Response, streamUrl: string, call: StreamCall) {
     this.#call = call
     this.#url = streamUrl
     this.#reader = first.body?.getReader()

@@ -12,7 +12,10 @@ const SHORTEST_KEY = 16
 const LONGEST_KEY = 256
 
 /** Bound to owner, session and path; `undefined`: none, or one that is ignored. */
-export function keyOf(context: RequestContext, key = context.idempotencyKey): string | undefined {
+export function scopedKeyOf(
+  context: RequestContext,
+  key = context.idempotencyKey
+): string | undefined {
   if (key === undefined || key.length < SHORTEST_KEY || key.length > LONGEST_KEY) return undefined
   return context.scopeOf(key)
 }
@@ -22,7 +25,7 @@ export function keyedBy(context: RequestContext): Keyed | undefined {
   const { facts, isUnread, body, text, idempotencyKey } = context
   if (idempotencyKey === undefined) return undefined
   if (isUnread ? !context.prefersStream : facts.count === 0 || facts.isTooMany) return undefined
-  const key = context.profile.taken ? keyOf(context) : undefined
+  const key = context.profile.taken ? scopedKeyOf(context) : undefined
   if (key === undefined) return undefined
   const json = isUnread ? undefined : comparableText(body, text)
   const hash = json && createHash('sha256').update(json).digest('base64url')

@@ -21,7 +21,7 @@ export interface SlowAnswersSettings {
 const UNSHOWN = 5
 
 /** The request that waits. */
-interface Asking {
+interface SlowRequest {
   readonly req: IncomingMessage
   /** As its client has sent it. */
   readonly accept: string
@@ -56,13 +56,13 @@ export class SlowAnswers {
   }
 
   /** The queue in which a request waits for its answer; `undefined`: none. */
-  queueFor({ req, accept }: Asking): DueQueue | undefined {
+  queueFor({ req, accept }: SlowRequest): DueQueue | undefined {
     if (req.method !== 'POST' || (req.httpVersionMajor === 1 && req.httpVersionMinor === 0))
       return undefined
     return this.soon !== undefined && acceptsEvents(accept) ? this.soon : this.json
   }
 
-  hasShown({ prefersStream, owner, session, facts }: Asking): boolean {
+  hasShown({ prefersStream, owner, session, facts }: SlowRequest): boolean {
     if (prefersStream || facts.isOfKnownClient) return true
     return session !== undefined && this.#readers.get(keyOf(owner, session)) !== undefined
   }

@@ -54,7 +54,7 @@ export function isKeptAlive({ socket }: { readonly socket: object }): boolean {
 }
 
 /** What another process has to know of the socket that a request came over. */
-export function factsOf(socket: Socket): SocketFacts {
+export function socketFactsOf(socket: Socket): SocketFacts {
   const source = socket as unknown as Record<string, unknown>
   return Object.fromEntries(
     FACTS.map(name => [name, source[name]] as const).filter(

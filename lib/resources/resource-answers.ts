@@ -18,7 +18,7 @@ import { contentTypeOf } from './deliver.js'
 import { ResourceDownloads } from './resource-downloads.js'
 import {
   answerError,
-  answerJson,
+  answerInstead,
   type Failure,
   internalError,
   invalidParams,
@@ -135,7 +135,7 @@ export class ResourceAnswers {
     const isDownload = source.kind !== 'redirect' && (mode === 'download' || !isAcceptable)
     if (isDownload && publicUrl !== undefined) {
       const result = this.downloads.ticketFor(wanted, source.facts, publicUrl)
-      return answerJson(request.res, JSON.stringify({ jsonrpc: '2.0', id, result }))
+      return answerInstead(request.res, JSON.stringify({ jsonrpc: '2.0', id, result }))
     }
     if (!isAcceptable)
       throw notSupported({ uri, suggestion: `Accept ${type} or */* for this resource` })

@@ -13,7 +13,7 @@ import {
   type RequestId
 } from '../protocol/json-rpc.js'
 import { isStateless } from '../protocol/revisions.js'
-import { answerJson as giveJson, canAnswer } from '../http/reply.js'
+import { answerJson, canAnswer } from '../http/reply.js'
 
 // [SEP-2532, Error Handling]
 const STREAM_NOT_SUPPORTED = -32003
@@ -118,10 +118,11 @@ export function answerError(
   error: ErrorObject & Pick<Partial<ResourceError>, 'refusal'>,
   status = error.refusal?.status ?? 200
 ): void {
-  answerJson(res, errorResponse(id, error), status, error.refusal?.headers)
+  answerInstead(res, errorResponse(id, error), status, error.refusal?.headers)
 }
 
-export function answerJson(
+/** Answers with JSON where bytes were to come. */
+export function answerInstead(
   res: ServerResponse,
   body: string,
   status = 200,
@@ -129,7 +130,7 @@ export function answerJson(
 ): void {
   if (!canAnswer(res)) return
   clearHead(res)
-  giveJson(res, status, body, { 'X-Content-Type-Options': 'nosniff', ...headers })
+  answerJson(res, status, body, { 'X-Content-Type-Options': 'nosniff', ...headers })
 }
 
 /** Removes the headers that describe bytes, as none will be sent. */

@@ -9,7 +9,7 @@ import { primerText } from '../protocol/sse-writer.js'
 import { readAhead } from '../http/read-ahead.js'
 import { debugElsewhere, refuseAndCount } from '../endpoint/refusals.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
-import { keyedBy, keyOf } from '../endpoint/idempotency.js'
+import { keyedBy, scopedKeyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
@@ -18,7 +18,7 @@ import { isStreamMethod } from '../protocol/stream-messages.js'
 import { taskIdOf, taskMethodOf } from '../protocol/tasks.js'
 import { isInstanceId } from '../backplane/shared-names.js'
 import { tokenOf } from '../calls/token-request.js'
-import type { Answer, Context, Relay, Route } from './route.js'
+import type { Answer, Context, RelayParts, Route } from './route.js'
 import { RelayedResponse } from './relay-out.js'
 import { answerKept, answerKeptCall, answerSaved } from './kept-answer.js'
 import { goneError, OWNER_GONE, tellGone } from './tell-gone.js'
@@ -70,13 +70,13 @@ export function elsewhereByKey(
 }
 
 /** `undefined`: there is no backplane, or another instance has sent the request here. */
-function relayFor({ instance, req }: Context): Relay | undefined {
+function relayFor({ instance, req }: Context): RelayParts | undefined {
   return isRelayed(req) ? undefined : instance.relay
 }
 
 function atPlace(
   context: Context,
-  relay: Relay,
+  relay: RelayParts,
   place: Place
 ): Answer | undefined | Promise<Answer | undefined> {
   if (place.kind === 'here') return undefined
@@ -89,7 +89,7 @@ function atPlace(
     : () => relayHead(context, relay, instance)
 }
 
-function begunAt(context: Context, relay: Relay, place: Place): Answer | undefined {
+function begunAt(context: Context, relay: RelayParts, place: Place): Answer | undefined {
   switch (place.kind) {
     case 'here':
       return undefined
@@ -103,16 +103,16 @@ function begunAt(context: Context, relay: Relay, place: Place): Answer | undefin
 }
 
 /** Forwards a request whose body, if it has one, was not read. */
-function relayHead(context: Context, relay: Relay, tag: string): void {
+function relayHead(context: Context, relay: RelayParts, tag: string): void {
   send(context, relay, tag, undefined)
 }
 
-function relayBody(context: Context, relay: Relay, tag: string): void {
+function relayBody(context: Context, relay: RelayParts, tag: string): void {
   send(context, relay, tag, textOf(context))
 }
 
 /** If the other instance is lost, the body says which calls are lost with it. */
-function readAndRelay(context: Context, relay: Relay, tag: string): void {
+function readAndRelay(context: Context, relay: RelayParts, tag: string): void {
   readAhead(context.req, {
     ...context.bodyLimits,
     known: body => {
@@ -122,7 +122,7 @@ function readAndRelay(context: Context, relay: Relay, tag: string): void {
   })
 }
 
-function send(context: Context, relay: Relay, tag: string, body: string | undefined): void {
+function send(context: Context, relay: RelayParts, tag: string, body: string | undefined): void {
   const { instance, req, res, facts } = context
   if (!canAnswer(res)) return
   const { debug, maxBodyBytes } = instance
@@ -259,7 +259,7 @@ function idNamed({ instance, req, method, lastEventId }: Context): Named | undef
 function keyNamed(context: Context): Named | undefined {
   if (context.method !== 'DELETE') return undefined
   const values = streamParameters(context.req.url ?? '')
-  return named('key', values.flatMap(value => keyOf(context, value) ?? [])[0])
+  return named('key', values.flatMap(value => scopedKeyOf(context, value) ?? [])[0])
 }
 
 /** What its head names: one of our ids, else its session. */

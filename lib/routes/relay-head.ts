@@ -1,7 +1,7 @@
 // The head of a forwarded request or response: JSON ahead of the body, behind its length.
 import type { IncomingMessage } from 'node:http'
 import { headersWhere } from '../access/guards.js'
-import { factsOf, type SocketFacts } from '../http/loopback.js'
+import { socketFactsOf, type SocketFacts } from '../http/loopback.js'
 import { isPlainEncoding } from '../http/response-headers.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
@@ -16,7 +16,7 @@ export interface RequestHead {
   readonly socket: SocketFacts
 }
 
-export interface ResponseHead {
+export interface RelayedHead {
   readonly status: number
   readonly headers: readonly (readonly [string, readonly string[]])[]
 }
@@ -26,7 +26,7 @@ const LENGTH = 4
 /** The most bytes of a head. Node takes heads of 16 KiB, and applications may allow more. */
 const LONGEST = 1024 * 1024
 
-export function encodeHead(head: RequestHead | ResponseHead): Buffer {
+export function encodeHead(head: RequestHead | RelayedHead): Buffer {
   const json = Buffer.from(JSON.stringify(head))
   const bytes = Buffer.allocUnsafe(LENGTH + json.length)
   bytes.writeUInt32BE(json.length)
@@ -49,23 +49,23 @@ export class HeadReader<Head> {
   }
 }
 
-export function isEventStream(head: ResponseHead): boolean {
+export function isEventStream(head: RelayedHead): boolean {
   return isEventStreamType(valuesIn(head, 'content-type')?.[0])
 }
 
-export function streamIn(head: ResponseHead): string | undefined {
+export function streamIn(head: RelayedHead): string | undefined {
   const links = valuesIn(head, 'link')
   const target = links && findLink(links.join(), STREAM_RELATION, 'http://localhost')
   return target && parseStreamName(target.searchParams.get(STREAM_PARAMETER) ?? '')?.id
 }
 
 /** Whether the client's instance writes comments: into our event streams, uncompressed. */
-export function takesComments(head: ResponseHead): boolean {
+export function takesComments(head: RelayedHead): boolean {
   const isPlain = isPlainEncoding(valuesIn(head, 'content-encoding')?.join())
   return isPlain && isEventStream(head) && streamIn(head) !== undefined
 }
 
-function valuesIn({ headers }: ResponseHead, wanted: string): readonly string[] | undefined {
+function valuesIn({ headers }: RelayedHead, wanted: string): readonly string[] | undefined {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 }
 
@@ -91,5 +91,5 @@ export function requestHead(req: MountedRequest, body: string | undefined): Requ
     headers.push('Content-Type', 'application/json', 'Content-Length', length)
   }
   const url = req.originalUrl ?? req.url ?? '/'
-  return { method: req.method ?? 'GET', url, headers, socket: factsOf(req.socket) }
+  return { method: req.method ?? 'GET', url, headers, socket: socketFactsOf(req.socket) }
 }

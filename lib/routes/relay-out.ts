@@ -26,15 +26,15 @@ import {
   isEventStream,
   type MountedRequest,
   requestHead,
-  type ResponseHead,
+  type RelayedHead,
   streamIn,
   takesComments
 } from './relay-head.js'
-import type { Relay } from './route.js'
+import type { RelayParts } from './route.js'
 import { declareAndTell, tellBroken } from './tell-gone.js'
 
 interface RelayOptions {
-  readonly relay: Relay
+  readonly relay: RelayParts
   readonly tag: string
   readonly maxBodyBytes: number
   readonly debug: (format: string, ...args: unknown[]) => void
@@ -57,7 +57,7 @@ export class RelayedResponse implements ExchangeUser {
   readonly #res: ServerResponse
   readonly #options: RelayOptions
   readonly #exchange: Exchange
-  readonly #reader = new HeadReader<ResponseHead>()
+  readonly #reader = new HeadReader<RelayedHead>()
   #hasHead = false
   /** The client has got the head of an event stream, as the other instance was silent. */
   #isWaiting = false
@@ -158,7 +158,7 @@ export class RelayedResponse implements ExchangeUser {
     endGuarded(this.#res)
   }
 
-  #begin(head: ResponseHead): void {
+  #begin(head: RelayedHead): void {
     const res = this.#res
     this.#hasHead = true
     this.#timer.stop()
@@ -180,7 +180,7 @@ export class RelayedResponse implements ExchangeUser {
     if (isStream) this.#listen(head)
   }
 
-  #listen(head: ResponseHead): void {
+  #listen(head: RelayedHead): void {
     const silences = takesComments(head) ? this.#options.relay.silences : undefined
     this.#events = new PassedEvents(silences, () => {
       if (!this.#res.writableNeedDrain) this.#write(KEEP_ALIVE_COMMENT)

@@ -14,7 +14,7 @@ import { replaceHeader } from '../http/request-body.js'
 import type { RelayedResponses } from './relayed-responses.js'
 
 /** What routes need to reach other instances. */
-export interface Relay {
+export interface RelayParts {
   readonly link: InstanceLink
   /** Milliseconds of silence after which a comment keeps a connection open; `null`: never. */
   readonly keepAlive: number | null
@@ -28,7 +28,7 @@ export interface RouteShelves extends InstanceShelves {
 }
 
 /** What routes need of the middleware. */
-export interface Instance extends InstanceParts {
+export interface RoutesInstance extends InstanceParts {
   readonly directory: Directory<RouteShelves>
   /** `resources/stream` and download URLs; `undefined`: off. */
   readonly resources: ResourceAnswers | undefined
@@ -39,10 +39,10 @@ export interface Instance extends InstanceParts {
   /** Sessions that outlive their process; `undefined`: off. */
   readonly surviving: { isOwn(messages: readonly Message[]): boolean } | undefined
   /** `undefined`: there is no backplane. */
-  readonly relay: Relay | undefined
+  readonly relay: RelayParts | undefined
 }
 
-export type Context = RequestContext<Instance>
+export type Context = RequestContext<RoutesInstance>
 
 export type Answer = () => unknown
 

@@ -3,7 +3,7 @@ import { label, parseStreamName, type StreamName } from '../protocol/event-id.js
 import { streamParameters } from '../protocol/link-header.js'
 import { type Ended, type Here, isKnown, type Local, UNKNOWN } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
-import { keyOf } from '../endpoint/idempotency.js'
+import { scopedKeyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { authorize } from '../endpoint/authorize.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
@@ -32,7 +32,9 @@ function streamsNamed(context: Context): readonly string[] {
   const { req } = context
   const names = streamNamesIn(req)
   if (names.length > 0 || req.method !== 'DELETE') return names
-  const name = streamParameters(req.url ?? '').find(value => keyOf(context, value) !== undefined)
+  const name = streamParameters(req.url ?? '').find(
+    value => scopedKeyOf(context, value) !== undefined
+  )
   if (name === undefined) return []
   return context.hasMcpHeaders || callNamed(context, name).kind !== 'unknown' ? [name] : []
 }
@@ -82,7 +84,7 @@ const PATIENCE = 5000
 
 /** By its `Idempotency-Key`, which is all that a client knows before the response. */
 function callNamed(context: Context, name: string): Here<IdempotentRequest, SettledCall> {
-  const key = keyOf(context, name)
+  const key = scopedKeyOf(context, name)
   return key === undefined ? UNKNOWN : context.instance.directory.here.key(key)
 }
 
