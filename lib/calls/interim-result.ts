@@ -1,4 +1,4 @@
-// InterimResult results, valid for their method and revision.
+// Interim results, valid for their method and revision.
 import { metaOf } from '../protocol/envelope.js'
 import { isStateless } from '../protocol/revisions.js'
 import { isObject, type Message, paramsOf } from '../protocol/json-rpc.js'
