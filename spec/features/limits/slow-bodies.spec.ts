@@ -219,8 +219,11 @@ describe('a call whose body comes slowly', () => {
   })
 })
 
-it('a body that comes with its head needs no timer of its own', async () => {
-  const { chain } = recording((req, res) => void res.json(result(req.body.id, {})))
+it.each<[string, RequestHandler]>([
+  ['JSON', (req, res) => void res.json(result(req.body.id, {}))],
+  ['events', (req, res) => void res.writeHead(200, SSE).end(blockOf(result(req.body.id, {})))]
+])('a call that is over at once needs no timer of its own: %s', async (_kind, endpoint) => {
+  const { chain } = recording(endpoint)
   const { port } = await serve(chain)
   const agent = await Upload.send(port, callTool(1, 'x'))
   await agent.answer(/"id":1/)
