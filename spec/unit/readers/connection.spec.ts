@@ -4,9 +4,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { responseSink } from '../../../lib/endpoint/response-sink.js'
-import { Connection } from '../../../lib/readers/connection.js'
+import { Connection, type ConnectionHost } from '../../../lib/readers/connection.js'
 import type { ReconnectRule } from '../../../lib/protocol/revisions.js'
 import type { Sink } from '../../../lib/readers/sink.js'
+import { DueQueue } from '../../../lib/streams/due-queue.js'
 import type { Stream } from '../../../lib/streams/stream.js'
 import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
 import { append, complete, MANNERS, newTable, open, progress } from '../streams/fakes.js'
@@ -59,12 +60,22 @@ class MuteSink implements Sink {
 
 const opened: { stream: Stream; table: StreamRegistry }[] = []
 
-function connected(sink: Sink, messages: readonly object[] = [], profile = MANNERS) {
+const NO_QUEUES: Pick<ConnectionHost, 'silences' | 'ages'> = {
+  silences: undefined,
+  ages: undefined
+}
+
+function connected(
+  sink: Sink,
+  messages: readonly object[] = [],
+  profile = MANNERS,
+  queues = NO_QUEUES
+) {
   const { table } = newTable({ window: 0 })
   const { stream, ...rest } = open(table)
   opened.push({ stream, table })
   for (const message of messages) append(stream, message)
-  const host = { silences: undefined, ages: undefined, closed: none, waits: none, goesOn: none }
+  const host = { ...queues, closed: none, waits: none, goesOn: none }
   const options = {
     retry: 1,
     retryAtWill: 1,
@@ -106,6 +117,15 @@ afterEach(() => {
     stream.cancel()
     table.beginClosing(1)
   }
+})
+
+it('waits for no time any more once it has closed', () => {
+  const [silences, ages] = [new DueQueue(1000), new DueQueue(1000)]
+  const { stream, connection } = connected(new MuteSink(), [], MANNERS, { silences, ages })
+  expect([silences.isEmpty, ages.isEmpty]).toEqual([false, false])
+  complete(stream)
+  expect([connection.isClosed, silences.isEmpty, ages.isEmpty]).toEqual([true, true, true])
+  for (const queue of [silences, ages]) queue.close()
 })
 
 it('retains nothing that its sink copies', () => {
