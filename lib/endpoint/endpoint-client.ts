@@ -27,7 +27,7 @@ export interface Question extends Pick<InjectOptions, 'sessionId' | 'revision' |
   readonly limit: number
 }
 
-export function isAccepted({ statusCode = 0 }: IncomingMessage): boolean {
+export function isAccepted({ statusCode = 0 }: Pick<IncomingMessage, 'statusCode'>): boolean {
   return statusCode >= 200 && statusCode < 300
 }
 

@@ -11,6 +11,7 @@ import {
   type RequestId
 } from '../protocol/json-rpc.js'
 import type { WireClient, WireResources } from '../protocol/shared-wire.js'
+import { resourceStreamingIn } from '../streams/sessions.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../http/rewrite-answer.js'
@@ -26,7 +27,6 @@ import {
   type ResourceError
 } from './resource-errors.js'
 import {
-  declarationIn,
   declarationOf,
   envelopeOf,
   isOfResources,
@@ -166,7 +166,7 @@ function resourcesOnWires(
     service.throwIfClosing()
     const { uri } = paramsOf(message)
     if (!isUri(uri)) throw badUri()
-    const declaration = declarationOf(message, declarationIn(capabilities))
+    const declaration = declarationOf(message, resourceStreamingIn(capabilities))
     if (declaration === undefined) throw notDeclared(uri)
     const wanted = {
       uri,

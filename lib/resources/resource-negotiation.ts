@@ -9,7 +9,7 @@ import {
   paramsOf,
   type RequestId
 } from '../protocol/json-rpc.js'
-import type { ResourceStreaming, Sessions } from '../streams/sessions.js'
+import { type ResourceStreaming, resourceStreamingIn, type Sessions } from '../streams/sessions.js'
 import type { ReadHeader, Rewriting } from '../http/rewrite-answer.js'
 import { invalidParams } from './resource-errors.js'
 import type { IsStreamable } from './resource-types.js'
@@ -45,7 +45,7 @@ export function negotiationFor(
       sessions.declare(
         owner,
         sessions.nameOf(session),
-        declarationIn(paramsOf(request)['capabilities'])
+        resourceStreamingIn(paramsOf(request)['capabilities'])
       )
     const result = speakingOfStreams(request.method, answer.result, streamable, onError)
     return result === undefined ? undefined : { ...answer, result }
@@ -73,7 +73,7 @@ export function declarationOf(
   message: Message,
   declaredInSession: ResourceStreaming | undefined
 ): ResourceStreaming | undefined {
-  return declarationIn(metaOf(paramsOf(message))[CLIENT_CAPABILITIES]) ?? declaredInSession
+  return resourceStreamingIn(metaOf(paramsOf(message))[CLIENT_CAPABILITIES]) ?? declaredInSession
 }
 
 /** The envelope, for requests in the client's name. @throws {ResourceError} if it is too long. */
@@ -102,13 +102,6 @@ function isShort(envelope: Envelope): boolean {
 
 export function isOfResources(method: string): boolean {
   return method === 'initialize' || method === 'server/discover' || Object.hasOwn(LISTS, method)
-}
-
-export function declarationIn(capabilities: unknown): ResourceStreaming | undefined {
-  const declared = objectIn(capabilities)['resourceStreaming']
-  if (declared === undefined || declared === null || declared === false) return undefined
-  const max = objectIn(declared)['maxStreamSize'] ?? Infinity
-  return { maxStreamSize: typeof max === 'number' && max >= 0 ? max : NaN }
 }
 
 function declaringStream(result: Record<string, unknown>): Record<string, unknown> {

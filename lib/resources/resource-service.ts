@@ -105,7 +105,7 @@ export class ResourceService {
     const { signal } = request
     const context: ResourceContext = {
       owner: owner === '' ? undefined : owner,
-      sessionId,
+      sessionId: sessionId && this.#parts.sessions.endpointIdOf(sessionId),
       headers,
       maxStreamSize,
       signal,

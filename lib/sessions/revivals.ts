@@ -4,9 +4,10 @@ import { nanoid } from 'nanoid'
 import { isObject, type Message, objectIn } from '../protocol/json-rpc.js'
 import { parseRevision } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
+import { resourceStreamingIn } from '../streams/sessions.js'
 import { outsideOfCalls } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from '../endpoint/endpoint-answer.js'
-import { sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { isAccepted, sendToEndpoint } from '../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { RevivalLine } from './revival-line.js'
 import type { SharedMemory } from './shared-memory.js'
@@ -47,7 +48,6 @@ export class Session {
 
   revivedAs(endpointId: string, notices: readonly string[]): void {
     this.endpointId = endpointId
-    this.state = 'known'
     this.#notices = notices
   }
 
@@ -105,39 +105,52 @@ export class Revivals {
 
   /** With a `ping`, as the request itself must not run twice. */
   async #prove(session: Session, req: IncomingMessage, owner: string): Promise<Proof> {
+    const parts = this.#seals.open(session.owner, session.id) as SessionParts
     const { status } = await this.#ask(req, 'ping', {}, session.endpointId)
-    if (status >= 200 && status < 300) session.state = 'known'
+    const isUnknown = status === 404 || status === 400
     // Another status says nothing of the session, and comes to the client for its own request.
-    if (status !== 404 && status !== 400) return 'done'
-    const why = await this.#line.run(owner, () => this.#revive(session, req, owner))
-    if (why === 'full') return 'full'
-    this.#parts.debug('session %s: %s', session.name, why ?? 'begun again')
-    if (why === undefined) this.revived++
-    else {
-      session.end()
-      this.#parts.count('refused', undefined, 'session-ended')
+    if (!isUnknown && !isAccepted({ statusCode: status })) return 'done'
+    if (isUnknown) {
+      const why = await this.#line.run(owner, () => this.#revive(session, parts, req))
+      if (why === 'full') return 'full'
+      this.#parts.debug('session %s: %s', session.name, why ?? 'begun again')
+      if (why !== undefined) {
+        session.end()
+        this.#parts.count('refused', undefined, 'session-ended')
+        return 'done'
+      }
+      this.revived++
     }
+    session.state = 'known'
+    this.#learn(session.name, parts, owner)
     return 'done'
+  }
+
+  /** What a process knows that has seen the session begin. */
+  #learn(name: string, { params, revision }: SessionParts, owner: string): void {
+    const { sessions } = this.#parts
+    const hasStreams = declaresStreams({ method: 'initialize', params })
+    sessions.see(owner, name)
+    sessions.negotiated(owner, name, parseRevision(revision), hasStreams)
+    sessions.declare(owner, name, resourceStreamingIn(params['capabilities']))
   }
 
   /** `undefined`: it was begun again. Else why not. */
   async #revive(
     session: Session,
-    req: IncomingMessage,
-    owner: string
+    parts: SessionParts,
+    req: IncomingMessage
   ): Promise<string | undefined> {
-    const parts = this.#seals.open(session.owner, session.id)
-    if (parts === undefined || parts.expires < Date.now()) return 'not begun again: too old'
+    if (parts.expires < Date.now()) return 'not begun again: too old'
     if ((await this.#shared?.hasEnded(session.name)) === true)
       return 'not begun again: it has ended at another instance'
-    const { params } = parts
-    const answer = await this.#ask(req, 'initialize', params, undefined)
+    const answer = await this.#ask(req, 'initialize', parts.params, undefined)
     const { sessionId } = answer
     if (sessionId === undefined || !isObject(answer.result))
       return `not begun again: the endpoint has refused it (${answer.status})`
     if (!isAsBefore(answer.result, parts)) return 'not begun again: the endpoint is another one'
     const { status } = await this.#ask(req, INITIALIZED, {}, sessionId)
-    if (status !== 202 && status !== 200) return `not begun again: not accepted (${status})`
+    if (!isAccepted({ statusCode: status })) return `not begun again: not accepted (${status})`
     const wishes = (await this.#shared?.wishesAsRequests(session.name)) ?? []
     await Promise.all(wishes.map(one => this.#ask(req, one.method, one.params, sessionId)))
     const capabilities = objectIn(answer.result['capabilities'])
@@ -145,10 +158,6 @@ export class Revivals {
       sessionId,
       LISTS.filter(list => objectIn(capabilities[list])['listChanged'] === true).map(listChanged)
     )
-    const { sessions } = this.#parts
-    const hasStreams = declaresStreams({ method: 'initialize', params })
-    sessions.see(owner, session.name)
-    sessions.negotiated(owner, session.name, parseRevision(parts.revision), hasStreams)
     return undefined
   }
 

@@ -76,6 +76,7 @@ export class SurvivingSessions {
     const { sessions } = parts
     sessions.nameOf = this.#nameOf
     sessions.idOf = this.#idOf
+    sessions.endpointIdOf = this.#endpointIdOf
     parts.sessionEnded.add(this.#ended)
   }
 
@@ -83,6 +84,8 @@ export class SurvivingSessions {
 
   readonly #idOf = (name: string): string | undefined =>
     this.#sessions.peek(name)?.id ?? (isSealed(name) ? undefined : name)
+
+  readonly #endpointIdOf = (name: string): string => this.#sessions.peek(name)?.endpointId ?? name
 
   readonly #ended = (name: string): void => {
     const session = this.#sessions.peek(name)

@@ -1,12 +1,20 @@
 // What is known of each session: its revision, and whether its client follows links.
 import { FairStore } from './fair-store.js'
 import { keyOf } from './groups.js'
-import { isOversizedId } from '../protocol/json-rpc.js'
+import { isOversizedId, objectIn } from '../protocol/json-rpc.js'
 
 /** What a client has declared about receiving resources as streams (SEP-2532). */
 export interface ResourceStreaming {
   /** In bytes. `Infinity`: the client has set no limit; `NaN`: it has sent an invalid one. */
   readonly maxStreamSize: number
+}
+
+/** `undefined`: it has not declared it. */
+export function resourceStreamingIn(capabilities: unknown): ResourceStreaming | undefined {
+  const declared = objectIn(capabilities)['resourceStreaming']
+  if (declared === undefined || declared === null || declared === false) return undefined
+  const max = objectIn(declared)['maxStreamSize'] ?? Infinity
+  return { maxStreamSize: typeof max === 'number' && max >= 0 ? max : NaN }
 }
 
 export interface SessionFacts {
@@ -40,6 +48,8 @@ export class Sessions {
   nameOf: (id: string) => string = id => id
   /** The reverse; `undefined`: it is not known any more. */
   idOf: (name: string) => string | undefined = name => name
+  /** The id that the endpoint has given it. */
+  endpointIdOf: (name: string) => string = name => name
   readonly #facts: FairStore<SessionFacts>
   /** Ids that an endpoint has handed out or accepted, with the first owner of each. */
   readonly #seen: FairStore<{ readonly owner: string }>

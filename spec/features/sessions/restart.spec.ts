@@ -94,6 +94,38 @@ describe('a session that has outlived its process', () => {
     expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([0, 1])
   })
 
+  it('answers a batch', async () => {
+    const { url: first } = await serve(sdkV1Stateful(), SURVIVING)
+    const { headers } = await initializeSession(first, '2025-03-26')
+    const { url } = await restarted()
+    const answer = await ended(post(url, [request(1, 'ping'), request(2, 'tools/list')], headers))
+    expect(answer.messages().map(({ id, method }) => id ?? method)).toEqual([
+      'notifications/tools/list_changed',
+      1,
+      2
+    ])
+  })
+
+  it('gives bytes to a client that has declared that it takes them', async () => {
+    const given: unknown[] = []
+    const resources = {
+      open: (uri: string, { sessionId }: { sessionId: string | undefined }) => {
+        given.push(sessionId)
+        return { body: Buffer.from(uri) }
+      }
+    }
+    const options = { ...SURVIVING, resources }
+    const { url: first } = await serve(sdkV1Stateful(), options)
+    const declared = { resourceStreaming: {} }
+    const { headers } = await initializeSession(first, VERSION, {}, declared)
+    const { url, endpoint } = await restarted(sdkV1Stateful(), options)
+    const wanted = request(1, 'resources/stream', { uri: 'a:1' })
+    const accept = 'application/json, text/event-stream, */*'
+    const bytes = await ended(post(url, wanted, { ...headers, accept }))
+    expect(bytes.text).toBe('a:1')
+    expect(given).toEqual([...endpoint.sessions.keys()])
+  })
+
   it('is not begun again where the endpoint has ended it while it ran', async () => {
     const { url, headers, endpoint } = await begun()
     await ended(post(url, count(1), headers))
