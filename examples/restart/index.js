@@ -1,0 +1,85 @@
+// Two deploys and a crash, and a stock client that notices none of them.
+//
+//   npm run restart
+//
+//   server.js   a stateful MCP server, and the line that makes its sessions outlive it
+// index.js tells the story; exit code 1 if the client notices anything
+
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { exitOnSignals } from '../cluster/children.js'
+import { roundRobin } from '../cluster/front.js'
+
+const program = fileURLToPath(new URL('server.js', import.meta.url))
+const env = { ...process.env, SESSION_SECRET: randomUUID() }
+/** What the front passes requests to: the newest alone. */
+const servers = []
+
+async function start(name) {
+  const child = fork(program, [name], { env })
+  process.once('exit', () => child.kill('SIGKILL'))
+  const [{ port }] = await once(child, 'message')
+  const server = {
+    port,
+    isOut: false,
+    async end(signal) {
+      const exited = once(child, 'exit')
+      child.kill(signal)
+      await exited
+    }
+  }
+  for (const older of servers) older.isOut = true
+  servers.push(server)
+  console.log(`${name} is up`)
+  return server
+}
+
+exitOnSignals()
+let current = await start('A')
+const front = await roundRobin(servers)
+const client = new Client({ name: 'stock', version: '1.0.0' })
+const transport = new StreamableHTTPClientTransport(front.url)
+await client.connect(transport)
+const { sessionId } = transport
+
+const call = async () => {
+  const { content } = await client.callTool({ name: 'work', arguments: {} })
+  return content[0].text
+}
+
+const answers = []
+async function deploy(name) {
+  const running = call()
+  const older = current
+  current = await start(name)
+  await older.end('SIGTERM')
+  answers.push(await running, await call())
+  console.log(`  deployed: the call that ran was ${answers.at(-2)}, the next one ${answers.at(-1)}`)
+}
+
+try {
+  await deploy('B')
+  await deploy('C')
+  const killed = current.end('SIGKILL')
+  current = await start('D')
+  await killed
+  answers.push(await call())
+  console.log(`  killed: the next call was ${answers.at(-1)}`)
+} catch (error) {
+  answers.push(error.message)
+}
+const expected = ['A', 'B', 'B', 'C', 'D'].map(name => `done by ${name}`)
+const isFine = `${answers}` === `${expected}` && transport.sessionId === sessionId
+console.log(
+  isFine
+    ? '✔ one client, one session, four processes: it has noticed nothing'
+    : `✘ the client has noticed: ${answers}`
+)
+await client.close()
+front.close()
+await current.end('SIGTERM')
+process.exitCode = isFine ? 0 : 1
