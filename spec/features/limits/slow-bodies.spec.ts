@@ -219,7 +219,7 @@ describe('a call whose body comes slowly', () => {
   })
 })
 
-it.each<[string, RequestHandler]>([
+it.each<[string, Parameters<typeof recording>[0]]>([
   ['JSON', (req, res) => void res.json(result(req.body.id, {}))],
   ['events', (req, res) => void res.writeHead(200, SSE).end(blockOf(result(req.body.id, {})))]
 ])('a call that is over at once needs no timer of its own: %s', async (_kind, endpoint) => {
