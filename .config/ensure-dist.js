@@ -14,8 +14,11 @@ const sources = () => [
 ]
 
 // The types are what a build writes last, so an interrupted build counts as missing.
-const doors = ['index', 'client/index', 'client/node/index', 'redis/index', 'check/index']
-const built = doors.flatMap(door => [`${door}.js`, `${door}.cjs`, `${door}.d.cts`])
+const doors = ['index', 'client/index', 'client/node/index', 'redis/index']
+const built = [
+  'command/index.js',
+  ...doors.flatMap(door => [`${door}.js`, `${door}.cjs`, `${door}.d.cts`])
+]
 const builtAt = Math.min(...built.map(file => changedAt(`dist/${file}`)))
 
 if (sources().some(path => changedAt(path) > builtAt)) {

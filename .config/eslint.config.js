@@ -27,7 +27,7 @@ const noGlobals = [
 ]
 
 // Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- calls, resources, sessions <- routes <- middleware; access <- http;
-// streams <- backplane <- redis, routes; streams <- transport; protocol <- client; protocol, access <- check.
+// streams <- backplane <- redis, routes; streams <- transport; protocol <- client; protocol, access <- check, proxy <- command.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -220,6 +220,15 @@ export default defineConfig(
     // A command of its own: what it has to say it prints.
     files: ['lib/check/**'],
     rules: { ...imports([arrow('check', ['access', 'protocol'])]), 'no-console': 'off' }
+  },
+  {
+    // It uses the middleware as applications do.
+    files: ['lib/proxy/**'],
+    rules: imports([arrow('proxy', ['access', 'index.js', 'protocol', 'redis'])])
+  },
+  {
+    files: ['lib/command/**'],
+    rules: { ...imports([arrow('command', ['check', 'proxy'])]), 'no-console': 'off' }
   },
   {
     files: ['lib/client/**'],

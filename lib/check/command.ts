@@ -8,6 +8,7 @@ import type { ToolCall, Mark } from './open-stream.js'
 const USAGE = `Usage: express-mcp-streams check <url> [--header 'Name: value'] \
 [--call <tool> [--arguments <json>]]
        [--keep-alive <seconds>] [--timeout <seconds>]
+       express-mcp-streams proxy --help
 
 Looks over the MCP endpoint at <url>: is the middleware in front of it, do bytes come
 through at once, can a cut stream be resumed, may pages use it.
@@ -107,7 +108,7 @@ function parse(args: string[]): Arguments | 'help' | 'version' {
   if (command !== undefined && command !== 'check' && URL.canParse(command))
     throw new UsageError(`"check" is missing: express-mcp-streams check ${command}`)
   if (command !== undefined && command !== 'check')
-    throw new UsageError(`Unknown command "${command}": there is only "check"\n\n${USAGE}`)
+    throw new UsageError(`Unknown command "${command}": there are "check" and "proxy"\n\n${USAGE}`)
   if (command === undefined || address === undefined || more.length > 0) throw new UsageError(USAGE)
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))

@@ -57,7 +57,7 @@ const look = (url: string, ...args: string[]): Promise<Run> =>
 
 /** The same as an operator runs it. */
 function run(...args: string[]): Promise<Run> {
-  const program = fileURLToPath(new URL('../../../dist/check/index.js', import.meta.url))
+  const program = fileURLToPath(new URL('../../../dist/command/index.js', import.meta.url))
   return new Promise(resolve => {
     const child = execFile(process.execPath, [program, ...args], (_, stdout, stderr) =>
       resolve(summed({ code: child.exitCode, lines: stdout.trimEnd().split('\n'), stderr }))
@@ -574,7 +574,7 @@ describe('what cannot be checked', () => {
       ['https://a.example/mcp', '--call', 'x'],
       /^"check" is missing: express-mcp-streams check https:\/\/a\.example\/mcp$/m
     ],
-    [['chek', 'https://a.example/mcp'], /^Unknown command "chek": there is only "check"$/m],
+    [['chek', 'https://a.example/mcp'], /^Unknown command "chek": there are "check" and "proxy"$/m],
     [['check'], /^Usage: /],
     [['check', 'mcp.example.com'], /^mcp\.example\.com is no http\(s\) URL$/m],
     [
