@@ -62,6 +62,11 @@ export class Session {
   }
 }
 
+/** The id of a session that the endpoint is shown with a message; `undefined`: none. */
+interface Shown {
+  readonly id: string | undefined
+}
+
 /** `full`: too many sessions wait to be begun again. */
 export type Proof = 'done' | 'full'
 
@@ -78,8 +83,8 @@ export class Revivals {
   readonly #seals: Seals
   readonly #shared: SharedMemory | undefined
   readonly #line: RevivalLine
-  /** The sessions that the endpoint is shown in messages of ours, by the params of each. */
-  readonly #shown = new WeakMap<object, string | undefined>()
+  /** What the endpoint is shown in messages of ours, by the params of each. */
+  readonly #shown = new WeakMap<object, Shown>()
 
   constructor(parts: InstanceParts, seals: Seals, most: number, shared: SharedMemory | undefined) {
     this.#shared = shared
@@ -88,12 +93,9 @@ export class Revivals {
     this.#line = new RevivalLine(most)
   }
 
-  isOwn({ params }: Message): boolean {
-    return isObject(params) && this.#shown.has(params)
-  }
-
-  sessionOf({ params }: Message): string | undefined {
-    return this.#shown.get(params as object)
+  /** `undefined`: it is no message of ours. */
+  shownIn({ params }: Message): Shown | undefined {
+    return isObject(params) ? this.#shown.get(params) : undefined
   }
 
   /** Once for all requests that wait. */
@@ -169,7 +171,7 @@ export class Revivals {
     shown: string | undefined
   ): Promise<Asked> {
     const id = method === INITIALIZED ? undefined : `mcp-streams-${nanoid()}`
-    this.#shown.set(params, shown)
+    this.#shown.set(params, { id: shown })
     try {
       const message = { jsonrpc: '2.0', id, method, params }
       const response = await sendToEndpoint(req, message, { patience: PATIENCE })

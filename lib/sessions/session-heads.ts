@@ -19,6 +19,7 @@ import { pipelineOf, type ResponsePipeline } from '../http/response-pipeline.js'
 import { Stage } from '../http/stage.js'
 
 const SESSION = 'mcp-session-id'
+const ENCODING = 'content-encoding'
 
 abstract class SessionHead extends Stage {
   readonly kind = 'rewrite'
@@ -147,8 +148,7 @@ export class SealingHead extends SessionHead {
 
   override writeHead(args: readonly unknown[]): ServerResponse {
     if (this.#head !== undefined) throw headersSentError('write')
-    if (!this.#holds(args)) return this.next.writeHead(args)
-    return this.pipeline.res
+    return this.#holds(args) ? this.pipeline.res : this.next.writeHead(args)
   }
 
   override flushHeaders(): void {
@@ -168,17 +168,8 @@ export class SealingHead extends SessionHead {
   }
 
   override end(args: readonly unknown[]): ServerResponse {
-    const isImplicit = this.#head === undefined && !this.next.hasHead
     if (!this.#holds([this.pipeline.res.statusCode])) return this.next.end(args)
     this.#add(args)
-    if (isImplicit) {
-      // Node then adds the length of the body.
-      const id = this.#idIn([])
-      if (id !== undefined) this.next.setHeader(SESSION, id)
-      this.#isOver = true
-      this.#head = undefined
-      return this.next.end(args)
-    }
     this.#sendHead()
     const callbacks = args.filter(arg => typeof arg === 'function')
     return this.next.end([this.#body.whole(), ...callbacks])
@@ -204,17 +195,13 @@ export class SealingHead extends SessionHead {
 
   #sendHead(): void {
     const head = this.#head as readonly unknown[]
-    const id = this.#idIn(head)
+    const answer = this.#messages().find(
+      message => isResponse(message) && includesId([this.#requestId], message.id)
+    )
+    const id = this.#seal(this.headerOf(head, SESSION) as string, answer?.result)
     this.#isOver = true
     this.#head = undefined
     this.next.writeHead(id === undefined ? head : this.withId(head, id))
-  }
-
-  #idIn(head: readonly unknown[]): string | undefined {
-    const result = this.#messages().find(
-      message => isResponse(message) && includesId([this.#requestId], message.id)
-    )?.result
-    return this.#seal(this.headerOf(head, SESSION) as string, result)
   }
 
   #messages(): Message[] {
@@ -230,5 +217,3 @@ export class SealingHead extends SessionHead {
     return messages
   }
 }
-
-const ENCODING = 'content-encoding'

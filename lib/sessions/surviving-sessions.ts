@@ -101,7 +101,7 @@ export class SurvivingSessions {
 
   /** Whether it is a message of ours about a session that may have to be begun again. */
   isOwn([message]: readonly Message[]): boolean {
-    return message !== undefined && this.#revivals.isOwn(message)
+    return message !== undefined && this.#revivals.shownIn(message) !== undefined
   }
 
   /** Before anything looks at the session that a request names. */
@@ -125,14 +125,17 @@ export class SurvivingSessions {
     next: RequestContext['next']
   ): void {
     const { req, res, messages, owner, soleRequest } = context
+    const isOfClient = !isLoopback(req)
     const [message] = messages
-    if (message !== undefined && this.#revivals.isOwn(message)) {
-      showSession(req, this.#revivals.sessionOf(message))
-      if (isInitialize(message)) replaceHeader(req, 'mcp-protocol-version', undefined)
+    const shown = isOfClient || message === undefined ? undefined : this.#revivals.shownIn(message)
+    if (shown !== undefined) {
+      showSession(req, shown.id)
+      // The first request of a session names no revision.
+      if (shown.id === undefined) replaceHeader(req, 'mcp-protocol-version', undefined)
       return next()
     }
     const isBeginning = soleRequest !== undefined && isInitialize(soleRequest)
-    if (isBeginning && !isLoopback(req)) {
+    if (isBeginning && isOfClient) {
       const { id, params } = soleRequest
       SealingHead.addTo(res, id, (endpointId, result) =>
         this.#sealed(owner, endpointId, params, result)
