@@ -1,5 +1,6 @@
 // Cuts what an endpoint writes into blocks.
 import { type BlockFields, type BlockListener, dataOf } from '../protocol/sse-fields.js'
+import { LF } from '../protocol/bytes.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
 import type { ByteBudget } from '../streams/event-log.js'
@@ -14,6 +15,7 @@ export class CountedSplitter {
   readonly #owner: string
   /** Bytes of the unfinished block that are counted. */
   #counted = 0
+  #lastByte: number | undefined
 
   constructor(budget: ByteBudget, owner: string) {
     this.#budget = budget
@@ -26,12 +28,18 @@ export class CountedSplitter {
   }
 
   push(bytes: Uint8Array, onBlock: BlockListener): void {
+    if (bytes.length > 0) this.#lastByte = bytes[bytes.length - 1]
     this.#splitter.push(bytes, onBlock)
   }
 
   /** There is no unfinished block, and none is counted. */
   get isWhole(): boolean {
     return this.#counted === 0 && this.#splitter.pending === 0
+  }
+
+  /** A block has come to its end, and the next has not begun. */
+  get isBetweenBlocks(): boolean {
+    return this.#lastByte === LF && this.isWhole
   }
 
   /** Counts what is unfinished now. `false`: there is no memory for it. */

@@ -26,6 +26,8 @@ export interface Capture {
   begin(): void
   /** `false`: full; wait for `drain`. */
   write(bytes: Buffer): boolean
+  /** The same for a string in UTF-8; `undefined`: it is to be given as bytes. */
+  writeText?(text: string): boolean | undefined
   /** There is no room now. */
   readonly isFull: boolean
   end(): void

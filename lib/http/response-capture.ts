@@ -378,7 +378,9 @@ export class ResponseCapture
     const callback = callbackIn(args)
     const isOver = this.isEnded || this.#events.isReleased
     const take = (bytes: Buffer): boolean => !isOver && this.#capture?.write(bytes) === true
-    const hasRoom = withBytes(chunk, encoding, take)
+    const isText = !isOver && typeof chunk === 'string' && typeof encoding !== 'string'
+    const textTaken = isText ? this.#capture?.writeText?.(chunk) : undefined
+    const hasRoom = textTaken ?? withBytes(chunk, encoding, take)
     if (isOver) {
       if (callback !== undefined)
         process.nextTick(callback, tooLate('write', this.#phase === 'ended'))

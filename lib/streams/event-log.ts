@@ -77,18 +77,35 @@ export class EventLog {
    */
   append(bytes: Uint8Array, from: number, to: number, isUrgent = false): boolean {
     const idSize = this.#nextIdSize
-    const size = idSize + to - from
-    let segment = this.#segments[this.#segments.length - 1]
-    if (segment === undefined || segment.bytes.length - segment.used < size) {
-      segment = this.#openSegment(size, isUrgent)
-      if (segment === undefined) return false
-    }
-    this.last++
-    if (idSize > 0) this.#writeId(segment, segment.used + idSize)
-    segment.bytes.set(
+    const segment = this.#begin(idSize, to - from, isUrgent)
+    segment?.bytes.set(
       from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to),
       segment.used + idSize
     )
+    return this.#finish(segment, idSize + to - from)
+  }
+
+  /** The same for text, which takes `size` bytes. */
+  appendText(text: string, size: number): boolean {
+    const idSize = this.#nextIdSize
+    const segment = this.#begin(idSize, size, false)
+    segment?.bytes.write(text, segment.used + idSize)
+    return this.#finish(segment, idSize + size)
+  }
+
+  /** Makes room for an event, and writes its id. */
+  #begin(idSize: number, size: number, isUrgent: boolean): Segment | undefined {
+    let segment = this.#segments[this.#segments.length - 1]
+    if (segment === undefined || segment.bytes.length - segment.used < idSize + size)
+      segment = this.#openSegment(idSize + size, isUrgent)
+    if (segment === undefined) return undefined
+    this.last++
+    if (idSize > 0) this.#writeId(segment, segment.used + idSize)
+    return segment
+  }
+
+  #finish(segment: Segment | undefined, size: number): boolean {
+    if (segment === undefined) return false
     segment.endAt(segment.used + size)
     this.#appendedBytes += size
     return true

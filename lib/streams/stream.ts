@@ -180,12 +180,36 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     fields: BlockFields,
     isSameWrite = false
   ): boolean {
-    if (this.isEnded) return false
-    if (to - from > this.#host.limits.maxEventBytes) return this.fail('event-too-large')
-    if (!this.#backPressure.mayTake(isSameWrite, this.isFollowed)) return this.fail('overflow')
+    const fault = this.#faultOf(to - from, isSameWrite)
+    if (fault !== undefined) return this.fail(fault)
     const messages = this.#outstanding.read(bytes, from, to, fields)
     if (this.#outstanding.needsPing(messages)) this.#ping()
-    if (!this.#keep(bytes, from, to)) return this.fail('overflow')
+    return this.#appended(
+      this.#keep(to - from, () => this.log.append(bytes, from, to)),
+      messages
+    )
+  }
+
+  /** The same for a whole block that is a notification, while nothing is asked of the client. */
+  appendNotification(text: string): boolean {
+    const size = Buffer.byteLength(text)
+    const fault = this.#faultOf(size, false)
+    if (fault !== undefined) return this.fail(fault)
+    return this.#appended(
+      this.#keep(size, () => this.log.appendText(text, size)),
+      NO_MESSAGES
+    )
+  }
+
+  /** Why an event cannot be taken. Of a stream that has ended, `fail` makes nothing more. */
+  #faultOf(size: number, isSameWrite: boolean): StreamFault | undefined {
+    if (size > this.#host.limits.maxEventBytes) return 'event-too-large'
+    const mayTake = !this.isEnded && this.#backPressure.mayTake(isSameWrite, this.isFollowed)
+    return mayTake ? undefined : 'overflow'
+  }
+
+  #appended(isKept: boolean, messages: readonly Message[]): boolean {
+    if (!isKept) return this.fail('overflow')
     this.#backPressure.appended(this.isFollowed)
     // A request may hand the stream off at once, with all of it written.
     this.#outstanding.note(messages, this.log.last)
@@ -330,12 +354,12 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   // What is kept
 
   /** Keeps an event, if need be at the cost of older ones. `false`: there is no room even so. */
-  #keep(bytes: Uint8Array, from: number, to: number): boolean {
-    const excess = this.log.bytes + (to - from) - this.#host.limits.maxStreamBytes
+  #keep(size: number, append: () => boolean): boolean {
+    const excess = this.log.bytes + size - this.#host.limits.maxStreamBytes
     if (excess > 0) this.evictWritten(excess)
-    if (this.log.append(bytes, from, to)) return true
+    if (append()) return true
     this.evictWritten(Infinity)
-    return this.log.append(bytes, from, to)
+    return append()
   }
 
   /** Even beyond the limits: without it, the client would wait for ever. */
@@ -485,6 +509,8 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     if (this.#state === 'waiting') this.#become('live')
   }
 }
+
+const NO_MESSAGES: readonly Message[] = []
 
 /** Bytes up to which a request is a part of what a call takes anyway, bounded by `maxStreams`. */
 const SMALL_REQUEST = 4096
