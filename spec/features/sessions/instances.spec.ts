@@ -4,7 +4,8 @@ import { describe, expect, it } from '@jest/globals'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { rawEndpoint, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
-import { callTool, del, ended, initializeSession, post, request } from '../../helpers/mcp.js'
+import { callTool, del, ended, get, initializeSession, post, request } from '../../helpers/mcp.js'
+import { streamUrl } from '../../helpers/serve.js'
 
 const options = { sessions: { survive: true, secret: 'a secret of this spec' } }
 const VERSION = '2025-11-25'
@@ -37,11 +38,15 @@ async function begun<E extends SdkV1Endpoint | RawEndpoint>(
 
 describe('a session whose instance has gone', () => {
   it('is begun again by one of those that are asked at once, which then has it', async () => {
-    const { call, leave, revivals, endpoints } = await begun(sdkV1Stateful)
+    const { call, leave, revivals, endpoints, urls, headers } = await begun(sdkV1Stateful)
     await leave(0)
     const answers = await Promise.all([1, 2, 1, 2].map((i, id) => call(i, id)))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
     expect(revivals().slice(1).sort()).toEqual([0, 1])
+    for (const url of urls.slice(1)) {
+      const again = await ended(get(streamUrl(answers[0]!, url), headers))
+      expect(again.messages().at(-1)).toMatchObject({ id: 0 })
+    }
     expect(
       endpoints
         .slice(1)

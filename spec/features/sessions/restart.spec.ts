@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
+import type { RequestHandler } from 'express'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
@@ -92,6 +93,68 @@ describe('a session that has outlived its process', () => {
     expect((await ended(del(url, headers))).status).toBe(200)
     expect((await ended(post(url, count(2), headers))).status).toBe(404)
     expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([0, 1])
+  })
+
+  it('is known by its own id in front, and by that of the endpoint behind', async () => {
+    const { headers, sessionId } = await begun()
+    const front = new Set<unknown>()
+    const guard: RequestHandler = (req, _res, next) => {
+      front.add(req.headers['mcp-session-id'])
+      next()
+    }
+    const endpoint = sdkV1Stateful()
+    const behind = new Set<unknown>()
+    const { url } = await serve(
+      (req, res) => {
+        behind.add(req.headers['mcp-session-id'])
+        behind.add(req.rawHeaders.find((_, i, all) => /^mcp-session-id$/i.test(all[i - 1] ?? '')))
+        return endpoint(req, res)
+      },
+      SURVIVING,
+      [guard]
+    )
+    await ended(post(url, count(1), headers))
+    expect([...front]).toEqual([sessionId])
+    const [dead, none, now, ...others] = behind
+    expect([none, now, others]).toEqual([undefined, [...endpoint.sessions.keys()][0], []])
+    expect(dead).not.toBe(sessionId)
+  })
+
+  it('waits in a line with the others of its process', async () => {
+    const rounds: number[] = []
+    const held: (() => void)[] = []
+    /** Holds each `initialize` until 32 are there, and as many more as may come. */
+    const hold = () =>
+      new Promise<void>(resolve => {
+        if (held.push(resolve) !== 32) return
+        setTimeout(() => {
+          rounds.push(held.length)
+          for (const go of held.splice(0)) go()
+        }, 50)
+      })
+    const make = (prefix: string, wait: () => unknown) => {
+      let sessions = 0
+      return rawEndpoint(async ({ message, req, res, result: respond }) => {
+        const isKnown = req.headers['mcp-session-id']?.toString().startsWith(prefix)
+        if (message.id === undefined) return void res.writeHead(202).end()
+        if (message.method !== 'initialize')
+          return isKnown ? respond() : void res.writeHead(404).end()
+        await wait()
+        res.setHeader('Mcp-Session-Id', `${prefix}${sessions++}`)
+        respond({ protocolVersion: VERSION, capabilities: {} })
+      })
+    }
+    const { url: first } = await serve(
+      make('one', () => undefined),
+      SURVIVING
+    )
+    const all = await Promise.all(
+      Array.from({ length: 96 }, () => initializeSession(first, VERSION))
+    )
+    const { url, streams } = await serve(make('two', hold), SURVIVING)
+    const answers = await Promise.all(all.map(({ headers }) => ended(post(url, count(1), headers))))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    expect([rounds, streams.stats().revivals]).toEqual([[32, 32, 32], 96])
   })
 
   it('answers a batch', async () => {
