@@ -39,6 +39,8 @@ export interface InjectOptions extends Additions {
   /** A further name of a stream in the URL, such as a key, that the endpoint does not get. */
   readonly name?: string | undefined
   readonly signal?: AbortSignal | undefined
+  /** Default: GET without a message, else POST. */
+  readonly method?: string | undefined
   /** Milliseconds for which the head of the endpoint's answer is awaited. Default: for ever. */
   readonly patience?: number | undefined
 }
@@ -54,6 +56,13 @@ export async function sendToEndpoint(
 ): Promise<IncomingMessage> {
   const body = Buffer.from(options.text ?? JSON.stringify(message))
   return inject(req, message, body, options)
+}
+
+/** Ends a session that its client never gets to know. */
+export async function endAtEndpoint(req: IncomingMessage, sessionId: string): Promise<void> {
+  const headers = ['Mcp-Session-Id', sessionId]
+  const options = { method: 'DELETE', headers, patience: PATIENCE }
+  ;(await inject(req, undefined, undefined, options)).destroy()
 }
 
 /** What of an event stream is asked for. */
@@ -83,7 +92,7 @@ function inject(
   const { client, server } = memoryConnection(req.socket, message)
   const injected = request({
     createConnection: () => client,
-    method: body === undefined ? 'GET' : 'POST',
+    method: options.method ?? (body === undefined ? 'GET' : 'POST'),
     path,
     headers: headersFor(req, message, body?.length, options),
     signal

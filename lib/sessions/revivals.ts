@@ -7,7 +7,7 @@ import { declaresStreams } from '../protocol/stream-messages.js'
 import { resourceStreamingIn } from '../streams/sessions.js'
 import { outsideOfCalls } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from '../endpoint/endpoint-answer.js'
-import { isAccepted, sendToEndpoint } from '../endpoint/endpoint-client.js'
+import { endAtEndpoint, isAccepted, sendToEndpoint } from '../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { RevivalLine } from './revival-line.js'
 import type { SharedMemory } from './shared-memory.js'
@@ -150,7 +150,10 @@ export class Revivals {
     const { sessionId } = answer
     if (sessionId === undefined || !isObject(answer.result))
       return `not begun again: the endpoint has refused it (${answer.status})`
-    if (!isAsBefore(answer.result, parts)) return 'not begun again: the endpoint is another one'
+    if (!isAsBefore(answer.result, parts)) {
+      await endAtEndpoint(req, sessionId).catch(() => undefined)
+      return 'not begun again: the endpoint is another one'
+    }
     const { status } = await this.#ask(req, INITIALIZED, {}, sessionId)
     if (!isAccepted({ statusCode: status })) return `not begun again: not accepted (${status})`
     const wishes = (await this.#shared?.wishesAsRequests(session.name)) ?? []

@@ -231,6 +231,8 @@ describe('a client is told to begin anew', () => {
     ['half an id', (id: string) => id.slice(0, id.length / 2), 'a'],
     ['the name of the session', (id: string) => id.slice(0, 22), 'a'],
     ['another spelling', (id: string) => `${id}=`, 'a'],
+    ['two of them', (id: string) => `${id}, ${id}`, 'a'],
+    ['bytes that are no text', (id: string) => `${id}\u00ff\u00fe`, 'a'],
     ['a mark alone', () => 'mcps1.', 'a'],
     ['an id of nobody', () => 'mcps1.' + 'A'.repeat(3000), 'a']
   ])('with %s', async (_name, change, auth) => {
@@ -256,6 +258,7 @@ describe('a client is told to begin anew', () => {
     const raw = (answer: object | undefined, session: string) =>
       rawEndpoint(({ message, req, res, result: respond }) => {
         const known = req.headers['mcp-session-id'] === session
+        if (req.method === 'DELETE') return void res.writeHead(200).end()
         if (message.method !== 'initialize')
           return known ? respond() : void res.writeHead(400).end('{}')
         if (answer === undefined) return void res.writeHead(400).end('{}')
@@ -269,8 +272,14 @@ describe('a client is told to begin anew', () => {
     )
     const headers = headersFor({ session: answer.headers['mcp-session-id'] as string })
     expect(headers['mcp-session-id']).toMatch(/^mcps1\./)
-    const { url } = await serve(raw(result, 'two'), SURVIVING)
+    const second = raw(result, 'two')
+    const { url } = await serve(second, SURVIVING)
     expect((await ended(post(url, request(2, 'tools/list'), headers))).status).toBe(404)
+    // Nothing is left of what was begun.
+    const deleted = second.requests.filter(({ req }) => req.method === 'DELETE')
+    expect(deleted.map(({ req }) => req.headers['mcp-session-id'])).toEqual(
+      result === undefined ? [] : ['two']
+    )
   })
 })
 
