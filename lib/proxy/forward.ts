@@ -54,21 +54,24 @@ export class Target {
       headers: this.#headersFor(req),
       agent: this.#agent
     })
-    let hasAnswered = false
+    let answering: http.IncomingMessage | undefined
+    // So do we, and do not end what has no end.
+    const brokenOff = (): void => {
+      if (res.destroyed) return
+      this.#warn('the target has broken off its response')
+      res.destroy()
+    }
     out.on('response', response => {
-      hasAnswered = true
+      answering = response
       this.#warnOfRedirect(response)
-      // The target has broken off: so do we, and do not end what has no end.
-      response.once('error', () => {
-        if (res.destroyed) return
-        this.#warn('the target has broken off its response')
-        res.destroy()
-      })
+      response.once('error', brokenOff)
       answer(response, res)
     })
     out.on('socket', socket => this.#limitConnecting(socket))
     out.on('error', (error: NodeJS.ErrnoException) => {
-      if (hasAnswered || res.destroyed) return
+      // Node takes a response without a length for whole, however its connection ends.
+      if (answering?.complete === false) return brokenOff()
+      if (answering !== undefined || res.destroyed) return
       // Where several addresses were tried in vain, the message is empty.
       this.#warn(`the target has not answered: ${escaped(error.message || `${error.code}`, 200)}`)
       refuse(res)
