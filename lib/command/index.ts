@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // `npx express-mcp-streams check <url>`: checks a running endpoint from where its clients are.
 // `npx express-mcp-streams proxy <url>`: stands in front of an endpoint in any language.
 import { once } from 'node:events'
