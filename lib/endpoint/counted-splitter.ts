@@ -15,7 +15,7 @@ export class CountedSplitter {
   readonly #owner: string
   /** Bytes of the unfinished block that are counted. */
   #counted = 0
-  #lastByte: number | undefined
+  #lastByte: number = LF
 
   constructor(budget: ByteBudget, owner: string) {
     this.#budget = budget
@@ -28,7 +28,7 @@ export class CountedSplitter {
   }
 
   push(bytes: Uint8Array, onBlock: BlockListener): void {
-    if (bytes.length > 0) this.#lastByte = bytes[bytes.length - 1]
+    this.#lastByte = bytes[bytes.length - 1] ?? this.#lastByte
     this.#splitter.push(bytes, onBlock)
   }
 
@@ -37,7 +37,7 @@ export class CountedSplitter {
     return this.#counted === 0 && this.#splitter.pending === 0
   }
 
-  /** A block has come to its end, and the next has not begun. */
+  /** No block has begun. */
   get isBetweenBlocks(): boolean {
     return this.#lastByte === LF && this.isWhole
   }

@@ -349,15 +349,13 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
   writeText(text: string): boolean | undefined {
     const stream = this.#stream
     const isPlain =
-      stream !== undefined &&
-      this.#hasConnected &&
       this.#body === undefined &&
       this.#progress === undefined &&
       this.#resumption === undefined &&
       this.#splitter.isBetweenBlocks &&
-      stream.openRequests.size === 0 &&
-      isNotification(text)
-    return isPlain ? stream.appendNotification(text) : undefined
+      stream?.kind === 'request'
+    const dataFrom = isPlain ? dataIn(text) : 0
+    return dataFrom === 0 ? undefined : stream?.appendText(text, dataFrom)
   }
 
   #faultOfPending(): StreamFault | undefined {
@@ -507,12 +505,15 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
   }
 }
 
-/** How SDKs write a notification, and how most others do. */
-const NOTIFICATION =
-  /^(?:event: message\n)?data: \{(?:"jsonrpc":"2\.0",)?"method":"notifications\/[^\r\n]*\n\n$/
+/** How SDKs begin an event, and how most others do. */
+const BEGINNINGS = ['event: message\ndata: {', 'data: {']
 
-function isNotification(text: string): boolean {
-  return NOTIFICATION.test(text)
+/** Where the data of an event begins that is one line of JSON; 0: the text is something else. */
+function dataIn(text: string): number {
+  const beginning = BEGINNINGS.find(one => text.startsWith(one))
+  if (beginning === undefined || !text.endsWith('\n\n') || text.includes('\r')) return 0
+  const dataFrom = beginning.length - 1
+  return text.indexOf('\n', dataFrom) === text.length - 2 ? dataFrom : 0
 }
 
 function hasRetry(bytes: Uint8Array, from: number, to: number): boolean {

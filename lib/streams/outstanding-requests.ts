@@ -2,6 +2,7 @@
 import { InputWait, type InputWaitHost } from './input-wait.js'
 import {
   includesId,
+  isNotificationText,
   isObject,
   isRequest,
   isResponse,
@@ -55,13 +56,13 @@ export class OutstandingRequests {
     const mayMatter = this.open.size > 0 ? mayConcernRequests : mayHaveId
     const { isMessage, dataLines, dataFrom, dataTo } = fields
     if (!isMessage || (dataLines === 1 && !mayMatter(bytes, dataFrom, dataTo))) return NO_MESSAGES
-    let body: unknown
-    try {
-      body = JSON.parse(dataOf(bytes, from, to, fields))
-    } catch {
-      return NO_MESSAGES // Not JSON: it is the client's to complain about.
-    }
-    return messagesOf(body)
+    return messagesInText(dataOf(bytes, from, to, fields))
+  }
+
+  /** The same of text, whose JSON begins at `from`. */
+  readText(text: string, from: number): readonly Message[] {
+    const isIrrelevant = this.open.size === 0 && isNotificationText(text, from)
+    return isIrrelevant ? NO_MESSAGES : messagesInText(text.slice(from))
   }
 
   note(messages: readonly Message[], sequence: number): void {
@@ -113,6 +114,14 @@ export class OutstandingRequests {
     this.#inputWait?.requests.closeAll()
     this.onResponse = undefined
     return unanswered
+  }
+}
+
+function messagesInText(json: string): readonly Message[] {
+  try {
+    return messagesOf(JSON.parse(json))
+  } catch {
+    return NO_MESSAGES // Not JSON: it is the client's to complain about.
   }
 }
 

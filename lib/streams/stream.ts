@@ -190,14 +190,16 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     )
   }
 
-  /** The same for a whole block that is a notification, while nothing is asked of the client. */
-  appendNotification(text: string): boolean {
+  /** The same for text that is a whole block, whose data is one line of JSON from `dataFrom` on. */
+  appendText(text: string, dataFrom: number): boolean {
     const size = Buffer.byteLength(text)
     const fault = this.#faultOf(size, false)
     if (fault !== undefined) return this.fail(fault)
+    const messages = this.#outstanding.readText(text, dataFrom)
+    if (this.#outstanding.needsPing(messages)) this.#ping()
     return this.#appended(
       this.#keep(size, () => this.log.appendText(text, size)),
-      NO_MESSAGES
+      messages
     )
   }
 
@@ -509,8 +511,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     if (this.#state === 'waiting') this.#become('live')
   }
 }
-
-const NO_MESSAGES: readonly Message[] = []
 
 /** Bytes up to which a request is a part of what a call takes anyway, bounded by `maxStreams`. */
 const SMALL_REQUEST = 4096
