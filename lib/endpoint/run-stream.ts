@@ -505,15 +505,15 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
   }
 }
 
-/** How SDKs begin an event, and how most others do. */
-const BEGINNINGS = ['event: message\ndata: {', 'data: {']
+/** An event as the SDKs write it, and as most others do: with one line of data, which is JSON. */
+const ONE_LINE = /^(?:event: message\n)?data: \{[^\r\n]*\n\n$/
+const TYPE = 'event: message\n'
+const DATA = 'data: '
 
-/** Where the data of an event begins that is one line of JSON; 0: the text is something else. */
+/** Where the data of such an event begins; 0: the text is something else. */
 function dataIn(text: string): number {
-  const beginning = BEGINNINGS.find(one => text.startsWith(one))
-  if (beginning === undefined || !text.endsWith('\n\n') || text.includes('\r')) return 0
-  const dataFrom = beginning.length - 1
-  return text.indexOf('\n', dataFrom) === text.length - 2 ? dataFrom : 0
+  if (!ONE_LINE.test(text)) return 0
+  return text.startsWith(DATA) ? DATA.length : TYPE.length + DATA.length
 }
 
 function hasRetry(bytes: Uint8Array, from: number, to: number): boolean {

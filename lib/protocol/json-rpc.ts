@@ -110,11 +110,9 @@ export function cancelledRequest(message: Message): RequestId | undefined {
 }
 
 /** How `JSON.stringify` begins a notification in the official SDKs and most servers. */
-const NOTIFICATION_STARTS = [
-  '{"jsonrpc":"2.0","method":"notifications/',
-  '{"method":"notifications/'
-]
-const NOTIFICATION_BYTES = /* @__PURE__ */ NOTIFICATION_STARTS.map(start => utf8(start))
+const VERSION_FIRST = '{"jsonrpc":"2.0","method":"notifications/'
+const METHOD_FIRST = '{"method":"notifications/'
+const NOTIFICATION_STARTS = /* @__PURE__ */ [VERSION_FIRST, METHOD_FIRST].map(start => utf8(start))
 
 /** Whether JSON is worth parsing. All notifications of MCP begin with `notifications/`. */
 export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean {
@@ -123,7 +121,7 @@ export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean 
 
 /** The same of text: whether it need not be parsed. */
 export function isNotificationText(text: string, from: number): boolean {
-  return NOTIFICATION_STARTS.some(start => text.startsWith(start, from))
+  return text.startsWith(VERSION_FIRST, from) || text.startsWith(METHOD_FIRST, from)
 }
 
 /** The same, but also true for `notifications/cancelled`, which names a request. */
@@ -136,7 +134,7 @@ const FIRST_OF_CANCELLED = 0x63
 
 /** The offset behind `notifications/` in the method; `undefined`: perhaps no notification. */
 function kindOfNotification(bytes: Uint8Array, from: number, to: number): number | undefined {
-  for (const start of NOTIFICATION_BYTES)
+  for (const start of NOTIFICATION_STARTS)
     if (to - from >= start.length && startsWith(bytes, from, start)) return from + start.length
   return undefined
 }

@@ -18,9 +18,8 @@ import ts from 'typescript'
 
 /** Quick ones, which between them reach nearly all that is mutated. */
 const FEATURES = [
-  ...['streams', 'resume', 'who', 'cookies', 'at-will/disconnect.spec.ts'],
-  ...['hand-off/waiting.spec.ts', 'limits/back-pressure.spec.ts', 'limits/explicit-end.spec.ts'],
-  ...['limits/retention.spec.ts', 'limits/room.spec.ts', '../e2e/sweeps/stalled.spec.ts']
+  ...['streams', 'resume', 'who', 'cookies', 'at-will', 'limits', 'observe', 'revisions'],
+  ...['hand-off', 'slow-json/upgrade.spec.ts', '../e2e/sweeps/stalled.spec.ts']
 ].map(name => join('spec', 'features', name))
 const CACHE = join('node_modules', '.cache', 'mutation')
 /** How many feature specs are tried for a mutant, the quickest first. */
