@@ -85,10 +85,12 @@ export async function proxy(args: readonly string[], around: Surroundings): Prom
     await streams.close({ drain: 0 })
     return 1
   }
+  // Before anybody is told that it runs, and may end it.
+  const stopped = around.stopped()
   const { address, family, port: actual } = server.address() as AddressInfo
   const shown = family === 'IPv6' ? `[${address}]` : address
   around.out(`http://${shown}:${actual}${url.pathname} is in front of ${url.origin}${url.pathname}`)
-  await around.stopped()
+  await stopped
   const closed = new Promise(resolve => server.close(resolve))
   // What the middleware does not know has as long as what it does, which ends in its own way.
   setTimeout(() => server.closeAllConnections(), drain + CLOSING_TIME).unref()

@@ -13,6 +13,7 @@ const readJson = (file: string): unknown => JSON.parse(readFileSync(join(root, f
 
 export const manifest = readJson('package.json') as {
   dependencies: Record<string, string>
+  bin: string
   exports: object
   repository: { url: string }
   version: string

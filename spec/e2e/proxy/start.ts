@@ -98,9 +98,15 @@ export const SERVERS: Record<string, () => Promise<Server | undefined>> = {
       return undefined
     }
     const child = keep(
-      spawn('python3', [fileOf('server.py')], { stdio: ['ignore', 'pipe', 'inherit'] })
+      spawn('python3', [fileOf('../../../examples/proxy/server.py'), '0'], {
+        stdio: ['ignore', 'pipe', 'inherit']
+      })
     )
     const [line] = (await once(child.stdout, 'data')) as [Buffer]
-    return { port: Number(line), call: { name: 'count', arguments: {} }, resumes: false }
+    return {
+      port: Number(new URL(String(line)).port),
+      call: { name: 'count', arguments: {} },
+      resumes: false
+    }
   }
 }

@@ -1,6 +1,7 @@
 """An MCP server by hand, on Python's http.server: one tool with five steps, and JSON for the rest."""
 
 import json
+import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -65,6 +66,6 @@ class Server(ThreadingHTTPServer):
         pass  # a connection was cut
 
 
-server = Server(("127.0.0.1", 0), Handler)
-print(server.server_port, flush=True)
+server = Server(("127.0.0.1", int(sys.argv[1])), Handler)
+print(f"http://127.0.0.1:{server.server_port}/mcp", flush=True)
 server.serve_forever()
