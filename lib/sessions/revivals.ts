@@ -28,7 +28,8 @@ export class Session {
   state: SessionState = 'unproved'
   /** Set while it is proved. */
   proof: Promise<Proof> | undefined
-  #notices: readonly string[] = []
+  /** Messages in JSON that its client is to have with the next event stream. */
+  notices: readonly string[] = []
 
   constructor(id: string, owner: string, endpointId: string) {
     this.id = id
@@ -40,25 +41,6 @@ export class Session {
   /** What has begun without an owner is of whoever has its id, as it is without us. */
   isOf(owner: string): boolean {
     return this.owner === owner || this.owner === ''
-  }
-
-  end(): void {
-    this.state = 'ended'
-  }
-
-  revivedAs(endpointId: string, notices: readonly string[]): void {
-    this.endpointId = endpointId
-    this.#notices = notices
-  }
-
-  get hasNotices(): boolean {
-    return this.#notices.length > 0
-  }
-
-  takeNotices(): readonly string[] {
-    const notices = this.#notices
-    this.#notices = []
-    return notices
   }
 }
 
@@ -117,7 +99,7 @@ export class Revivals {
       if (why === 'full') return 'full'
       this.#parts.debug('session %s: %s', session.name, why ?? 'begun again')
       if (why !== undefined) {
-        session.end()
+        session.state = 'ended'
         this.#parts.count('refused', undefined, 'session-ended')
         return 'done'
       }
@@ -159,10 +141,9 @@ export class Revivals {
     const wishes = (await this.#shared?.wishesAsRequests(session.name)) ?? []
     await Promise.all(wishes.map(one => this.#ask(req, one.method, one.params, sessionId)))
     const capabilities = objectIn(answer.result['capabilities'])
-    session.revivedAs(
-      sessionId,
-      LISTS.filter(list => objectIn(capabilities[list])['listChanged'] === true).map(listChanged)
-    )
+    const changing = LISTS.filter(list => objectIn(capabilities[list])['listChanged'] === true)
+    session.endpointId = sessionId
+    session.notices = changing.map(listChanged)
     return undefined
   }
 

@@ -1,11 +1,9 @@
 // The id of a session in the endpoint's answers: its client gets the one that it knows.
 import type { ServerResponse } from 'node:http'
 import { isEventStreamType } from '../protocol/media-types.js'
-import { includesId, isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
-import { writtenMessages } from '../protocol/json-splice.js'
-import { dataOf } from '../protocol/sse-fields.js'
-import { BlockSplitter } from '../protocol/sse-parser.js'
+import type { RequestId } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
+import { AnswerReader } from '../endpoint/endpoint-answer.js'
 import { GatheredBytes, hasChunk, headersSentError, swallow, withBytes } from '../http/chunk.js'
 import {
   foldHeaders,
@@ -17,9 +15,9 @@ import {
 } from '../http/response-headers.js'
 import { pipelineOf, type ResponsePipeline } from '../http/response-pipeline.js'
 import { Stage } from '../http/stage.js'
+import type { Session } from './revivals.js'
 
 const SESSION = 'mcp-session-id'
-const ENCODING = 'content-encoding'
 
 abstract class SessionHead extends Stage {
   readonly kind = 'rewrite'
@@ -52,22 +50,13 @@ abstract class SessionHead extends Stage {
   }
 }
 
-/** What the answer to a request in a session needs to know of it. */
-export interface HeadedSession {
-  readonly id: string
-  readonly endpointId: string
-  readonly hasNotices: boolean
-  /** Messages in JSON that its client is to have with the next event stream. */
-  takeNotices(): readonly string[]
-}
-
 export class TranslatedHead extends SessionHead {
-  readonly #session: HeadedSession
+  readonly #session: Session
   readonly #mayNotify: boolean
   #isTold = false
 
   /** @param mayNotify its client reads the answer. */
-  constructor(pipeline: ResponsePipeline, session: HeadedSession, mayNotify: boolean) {
+  constructor(pipeline: ResponsePipeline, session: Session, mayNotify: boolean) {
     super(pipeline)
     this.#session = session
     this.#mayNotify = mayNotify
@@ -77,13 +66,15 @@ export class TranslatedHead extends SessionHead {
     if (this.#isTold) return this.next.writeHead(args)
     const isStream = isEventStreamType(this.headerOf(args, 'content-type'))
     const head = this.#translated(args)
-    if (!isStream || Number(args[0]) !== 200 || !this.#mayNotify || !this.#session.hasNotices)
+    const { notices } = this.#session
+    if (!isStream || Number(args[0]) !== 200 || !this.#mayNotify || notices.length === 0)
       return this.next.writeHead(head)
+    this.#session.notices = []
     foldHeaders(headersIn(head), (name, value) => this.next.setHeader(name, value))
     // Some SDKs name the length of a stream that has come to its end by now.
     this.pipeline.res.removeHeader('Content-Length')
     const res = this.next.writeHead(statusLineIn(head))
-    for (const notice of this.#session.takeNotices()) this.next.write([encodeMessage(notice)])
+    for (const notice of notices) this.next.write([encodeMessage(notice)])
     return res
   }
 
@@ -118,15 +109,19 @@ export class TranslatedHead extends SessionHead {
 const LONGEST_RESULT = 1024 * 1024
 
 /**
- * Holds the head of an answer to `initialize` until its result has come: what the endpoint is able
- * to do goes into the id, and the id is in the head.
+ * Holds the head of an answer to `initialize` until its first message has come: what the endpoint
+ * is able to do goes into the id, and the id is in the head.
  */
 export class SealingHead extends SessionHead {
   readonly #requestId: RequestId
   readonly #seal: (endpointId: string, result: unknown) => string | undefined
+  /** While it is held. */
   #head: readonly unknown[] | undefined
-  #isOver = false
+  #reader: AnswerReader | undefined
   readonly #body = new GatheredBytes()
+  #hasCome = false
+  #result: unknown
+  #isOver = false
 
   constructor(
     pipeline: ResponsePipeline,
@@ -157,10 +152,8 @@ export class SealingHead extends SessionHead {
 
   override write(args: readonly unknown[]): boolean {
     if (!this.#holds([this.pipeline.res.statusCode])) return this.next.write(args)
-    this.#add(args)
-    const isStream = isEventStreamType(this.headerOf(this.#head ?? [], 'content-type'))
-    if (this.#body.size <= LONGEST_RESULT && !(isStream && this.#messages().length > 0))
-      return swallow(args)
+    this.#read(args)
+    if (!this.#hasCome) return swallow(args)
     this.#sendHead()
     const hasRoom = this.next.write([this.#body.whole()])
     this.#body.clear()
@@ -169,51 +162,47 @@ export class SealingHead extends SessionHead {
 
   override end(args: readonly unknown[]): ServerResponse {
     if (!this.#holds([this.pipeline.res.statusCode])) return this.next.end(args)
-    this.#add(args)
+    this.#read(args)
+    this.#reader?.end()
     this.#sendHead()
-    const callbacks = args.filter(arg => typeof arg === 'function')
-    return this.next.end([this.#body.whole(), ...callbacks])
+    return this.next.end([this.#body.whole(), ...args.filter(arg => typeof arg === 'function')])
   }
 
   /** Whether the head is held, from now on or already. */
   #holds(args: readonly unknown[]): boolean {
     if (this.#isOver || this.#head !== undefined) return !this.#isOver
     const status = Number(args[0])
-    const names = this.headerOf(args, SESSION) !== undefined
-    if (status < 200 || status > 299 || !names || !isPlainEncoding(this.headerOf(args, ENCODING))) {
-      this.#isOver = true
-      return false
-    }
+    const isPlain = isPlainEncoding(this.headerOf(args, 'content-encoding'))
+    this.#isOver = status !== 200 || !isPlain || this.headerOf(args, SESSION) === undefined
+    if (this.#isOver) return false
     this.#head = args
     this.pipeline.showHead()
+    const headers = { 'content-type': [this.headerOf(args, 'content-type') ?? ''] }
+    // Ids are compared as they are, whatever their type.
+    const id = this.#requestId as string
+    this.#reader = new AnswerReader({ status, headers }, id, LONGEST_RESULT, {
+      message: () => (this.#hasCome = true),
+      answered: answer => {
+        this.#hasCome = true
+        if (answer.kind === 'response') this.#result = answer.message.result
+      }
+    })
     return true
   }
 
-  #add(args: readonly unknown[]): void {
-    if (hasChunk(args)) withBytes(args[0], args[1], bytes => this.#body.add(bytes))
+  #read(args: readonly unknown[]): void {
+    if (!hasChunk(args)) return
+    withBytes(args[0], args[1], bytes => {
+      this.#body.add(bytes)
+      this.#reader?.push(bytes)
+    })
   }
 
   #sendHead(): void {
     const head = this.#head as readonly unknown[]
-    const answer = this.#messages().find(
-      message => isResponse(message) && includesId([this.#requestId], message.id)
-    )
-    const id = this.#seal(this.headerOf(head, SESSION) as string, answer?.result)
+    const id = this.#seal(this.headerOf(head, SESSION) as string, this.#result)
     this.#isOver = true
-    this.#head = undefined
+    this.#head = this.#reader = undefined
     this.next.writeHead(id === undefined ? head : this.withId(head, id))
-  }
-
-  #messages(): Message[] {
-    const body = this.#body.whole()
-    if (!isEventStreamType(this.headerOf(this.#head ?? [], 'content-type')))
-      return writtenMessages(body.toString()).map(({ message }) => message)
-    const messages: Message[] = []
-    new BlockSplitter().push(body, (bytes, from, to, fields) => {
-      if (fields.dataLines === 0) return
-      const data = dataOf(bytes, from, to, fields)
-      messages.push(...writtenMessages(data).map(({ message }) => message))
-    })
-    return messages
   }
 }

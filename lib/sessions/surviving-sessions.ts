@@ -90,7 +90,7 @@ export class SurvivingSessions {
   readonly #ended = (name: string): void => {
     const session = this.#sessions.peek(name)
     if (session === undefined) return
-    session.end()
+    session.state = 'ended'
     this.#shared?.noteEnded(name)
   }
 
