@@ -6,7 +6,6 @@ import * as https from 'node:https'
 import type { Socket } from 'node:net'
 import { headersWhere } from '../access/guards.js'
 import { faultError } from '../protocol/errors.js'
-import { isEventStreamType } from '../protocol/media-types.js'
 import { escaped } from '../protocol/printable.js'
 
 /** Milliseconds in which the target has to accept a connection; then it may take its time. */
@@ -55,9 +54,10 @@ export class Target {
       agent: this.#agent
     })
     let answering: http.IncomingMessage | undefined
+    let isOver = false
     // So do we, and do not end what has no end.
     const brokenOff = (): void => {
-      if (res.destroyed) return
+      if (isOver || res.destroyed) return
       this.#warn('the target has broken off its response')
       res.destroy()
     }
@@ -71,12 +71,13 @@ export class Target {
     out.on('error', (error: NodeJS.ErrnoException) => {
       // Node takes a response without a length for whole, however its connection ends.
       if (answering?.complete === false) return brokenOff()
-      if (answering !== undefined || res.destroyed) return
+      if (answering !== undefined || isOver || res.destroyed) return
       // Where several addresses were tried in vain, the message is empty.
       this.#warn(`the target has not answered: ${escaped(error.message || `${error.code}`, 200)}`)
       refuse(res)
     })
     res.once('close', () => {
+      isOver = true
       if (!res.writableFinished) out.destroy()
     })
     req.pipe(out)
@@ -125,10 +126,18 @@ function answer(response: http.IncomingMessage, res: http.ServerResponse): void 
     response.rawHeaders,
     name => isPassed(name) && name.toLowerCase() !== 'transfer-encoding'
   )
-  res.writeHead(response.statusCode ?? 502, response.statusMessage, headers)
-  // An event stream may have nothing to say for a long time; JSON comes with its head.
-  if (isEventStreamType(response.headers['content-type'])) res.flushHeaders()
-  response.pipe(res)
+  // By then all has been parsed that has come with the head: mostly the whole body. To the
+  // middleware that is a call that is over at once, which costs least.
+  process.nextTick(() => {
+    if (res.destroyed) return
+    res.writeHead(response.statusCode ?? 502, response.statusMessage, headers)
+    if (response.complete) res.end(response.read() as Buffer | null)
+    else {
+      // The rest may be long in coming.
+      res.flushHeaders()
+      response.pipe(res)
+    }
+  })
 }
 
 /** Says which headers are not of one connection; `connection` may name more that are. */
