@@ -110,18 +110,14 @@ export function cancelledRequest(message: Message): RequestId | undefined {
 }
 
 /** How `JSON.stringify` begins a notification in the official SDKs and most servers. */
-const VERSION_FIRST = '{"jsonrpc":"2.0","method":"notifications/'
-const METHOD_FIRST = '{"method":"notifications/'
-const NOTIFICATION_STARTS = /* @__PURE__ */ [VERSION_FIRST, METHOD_FIRST].map(start => utf8(start))
+const NOTIFICATION_STARTS = /* @__PURE__ */ [
+  '{"jsonrpc":"2.0","method":"notifications/',
+  '{"method":"notifications/'
+].map(start => utf8(start))
 
 /** Whether JSON is worth parsing. All notifications of MCP begin with `notifications/`. */
 export function mayHaveId(bytes: Uint8Array, from: number, to: number): boolean {
   return kindOfNotification(bytes, from, to) === undefined
-}
-
-/** The same of text: whether it need not be parsed. */
-export function isNotificationText(text: string, from: number): boolean {
-  return text.startsWith(VERSION_FIRST, from) || text.startsWith(METHOD_FIRST, from)
 }
 
 /** The same, but also true for `notifications/cancelled`, which names a request. */

@@ -2,7 +2,6 @@
 import { InputWait, type InputWaitHost } from './input-wait.js'
 import {
   includesId,
-  isNotificationText,
   isObject,
   isRequest,
   isResponse,
@@ -61,7 +60,8 @@ export class OutstandingRequests {
 
   /** The same of text, whose JSON begins at `from`. */
   readText(text: string, from: number): readonly Message[] {
-    const isIrrelevant = this.open.size === 0 && isNotificationText(text, from)
+    NOTIFICATION.lastIndex = from
+    const isIrrelevant = this.open.size === 0 && NOTIFICATION.test(text)
     return isIrrelevant ? NO_MESSAGES : messagesInText(text.slice(from))
   }
 
@@ -116,6 +116,9 @@ export class OutstandingRequests {
     return unanswered
   }
 }
+
+/** How the official SDKs and most servers begin a notification: it need not be parsed. */
+const NOTIFICATION = /\{(?:"jsonrpc":"2\.0",)?"method":"notifications\//y
 
 function messagesInText(json: string): readonly Message[] {
   try {
