@@ -188,10 +188,6 @@ class AnswerCapture implements Capture {
 
   // Capture
 
-  sendHead(): false {
-    return false
-  }
-
   begin(): void {
     // The client gets a head of ours, once there is something to send.
   }

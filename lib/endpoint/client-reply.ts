@@ -24,7 +24,6 @@ const EVENT_STREAM = 'text/event-stream'
 
 const NOBODY: Capture = {
   isFull: false,
-  sendHead: () => false,
   begin: NOTHING,
   write: () => true,
   end: NOTHING,

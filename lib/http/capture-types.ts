@@ -20,8 +20,8 @@ export interface LateHead {
 
 /** Takes what the endpoint writes, once a response has been taken. */
 export interface Capture {
-  /** Sends the head at once. `false`: only `begin` does, as it is not sure yet which one. */
-  sendHead(): boolean
+  /** Sends the head at once. `false`, or absent: only `begin` does, as it may be another one. */
+  sendHead?(): boolean
   /** Add the headers, then connect. Called once, in the tick of `writeHead` at the latest. */
   begin(): void
   /** `false`: full; wait for `drain`. */

@@ -365,7 +365,7 @@ export class ResponseCapture
     this.#capture = capture
     this.head.accept(args)
     this.#holdEvents()
-    this.#isHeadHeld = this.#attempt(() => capture.sendHead()) === false
+    this.#isHeadHeld = this.#attempt(() => capture.sendHead?.() ?? false) === false
     if (this.#isHeadHeld) this.#pipeline.showHead()
     // An endpoint may write its head and then nothing for minutes: the link must be sent now.
     process.nextTick(() => {

@@ -91,10 +91,6 @@ class RefusalCapture implements Capture {
     this.#begin = begin
   }
 
-  sendHead(): false {
-    return false
-  }
-
   begin(): void {
     this.#begin()
   }
