@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { RequestContext } from './request-context.js'
 import { headerIn, headersIn, stringOf } from '../http/response-headers.js'
 import { pipelineOf } from '../http/response-pipeline.js'
-import { Stage } from '../http/stage.js'
+import { HeadStage } from '../http/stage.js'
 
 /** Notes which sessions the endpoint knows, and says of others what the specification does. */
 export function watchSession(context: RequestContext): void {
@@ -13,7 +13,7 @@ export function watchSession(context: RequestContext): void {
   if (mayBegin || isUnknown) pipelineOf(res).add(new WatchedSession(context))
 }
 
-class WatchedSession extends Stage {
+class WatchedSession extends HeadStage {
   readonly kind = 'rewrite'
   readonly #context: RequestContext
 
@@ -29,23 +29,8 @@ class WatchedSession extends Stage {
     return this.next.writeHead([404, ...args.slice(1)])
   }
 
-  override write(args: readonly unknown[]): boolean {
-    this.#correctStatus()
-    return this.next.write(args)
-  }
-
-  override end(args: readonly unknown[]): ServerResponse {
-    this.#correctStatus()
-    return this.next.end(args)
-  }
-
-  override flushHeaders(): void {
-    this.#correctStatus()
-    this.next.flushHeaders()
-  }
-
   /** Before the stages behind this one read it, where the endpoint writes no head. */
-  #correctStatus(): void {
+  protected override implyHead(): void {
     const { res } = this.#context
     if (!this.hasHead && this.#isUnknown(res.statusCode)) res.statusCode = 404
   }

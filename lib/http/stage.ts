@@ -69,3 +69,26 @@ export abstract class Stage implements Layer {
     return this.next.hasHead
   }
 }
+
+/** A stage that has to see the head, also where the endpoint writes its body without one. */
+export abstract class HeadStage extends Stage {
+  /** Called before anything that makes Node send a head. Default: nothing. */
+  protected implyHead(): void {
+    // For a stage that reads no such head.
+  }
+
+  override write(args: readonly unknown[]): boolean {
+    this.implyHead()
+    return this.next.write(args)
+  }
+
+  override end(args: readonly unknown[]): ServerResponse {
+    this.implyHead()
+    return this.next.end(args)
+  }
+
+  override flushHeaders(): void {
+    this.implyHead()
+    this.next.flushHeaders()
+  }
+}

@@ -14,12 +14,12 @@ import {
   stringOf
 } from '../http/response-headers.js'
 import { pipelineOf, type ResponsePipeline } from '../http/response-pipeline.js'
-import { Stage } from '../http/stage.js'
+import { HeadStage } from '../http/stage.js'
 import type { Session } from './revivals.js'
 
 const SESSION = 'mcp-session-id'
 
-abstract class SessionHead extends Stage {
+abstract class SessionHead extends HeadStage {
   readonly kind = 'rewrite'
   protected readonly pipeline: ResponsePipeline
 
@@ -78,21 +78,6 @@ export class TranslatedHead extends SessionHead {
     return res
   }
 
-  override write(args: readonly unknown[]): boolean {
-    this.#tellImplicitly()
-    return this.next.write(args)
-  }
-
-  override end(args: readonly unknown[]): ServerResponse {
-    this.#tellImplicitly()
-    return this.next.end(args)
-  }
-
-  override flushHeaders(): void {
-    this.#tellImplicitly()
-    this.next.flushHeaders()
-  }
-
   #translated(args: readonly unknown[]): readonly unknown[] {
     this.#isTold = true
     const { id, endpointId } = this.#session
@@ -100,7 +85,7 @@ export class TranslatedHead extends SessionHead {
   }
 
   /** Where the endpoint writes no head, those behind this stage read what has been set. */
-  #tellImplicitly(): void {
+  protected override implyHead(): void {
     if (!this.#isTold) this.#translated([this.pipeline.res.statusCode])
   }
 }
