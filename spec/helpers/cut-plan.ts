@@ -4,7 +4,7 @@ import type { Json } from './open-stream.js'
 
 /**
  * FIN and RST reach both sides. Silence forwards nothing more and keeps both sockets open until
- * `proxy.close()`.
+ * `proxy.cutNow()` or `proxy.close()`.
  */
 export type CutBy = 'fin' | 'rst' | 'silence'
 

@@ -98,9 +98,10 @@ export class CutProxy extends EventEmitter<CutProxyEvents> implements Connection
     return this.#nth(this.connections, n, 'connection')
   }
 
-  /** Cuts every open connection now, wherever it stands. */
-  cutNow(by: CutBy): void {
-    for (const connection of [...this.#open]) connection.cutNow(by)
+  /** Cuts every open connection now, wherever it stands, or that of one request. */
+  cutNow(by: CutBy, only?: Passage): void {
+    for (const connection of [...this.#open])
+      if (only === undefined || connection.carries(only)) connection.cutNow(by)
   }
 
   /** @internal */

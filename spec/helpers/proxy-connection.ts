@@ -73,6 +73,10 @@ export class ProxyConnection {
     this.#upstream.destroy()
   }
 
+  carries(passage: Passage): boolean {
+    return this.#record.passages.includes(passage)
+  }
+
   cutNow(by: CutBy): void {
     const passage = this.#awaiting[0]?.passage ?? this.#record.passages.at(-1)
     if (passage) passage.cut = { by }
@@ -273,7 +277,8 @@ export class ProxyConnection {
   }
 
   #cutWire(by: CutBy, passage: Passage | undefined): void {
-    if (this.#cut) return
+    const wasSilent = this.#cut && this.#record.ended === 'silence'
+    if (this.#cut && !wasSilent) return
     this.#cut = true
     this.#end(by)
     for (const socket of [this.#client, this.#upstream]) {
@@ -285,7 +290,7 @@ export class ProxyConnection {
         socket.resume()
       }
     }
-    if (!passage) return
+    if (!passage || wasSilent) return
     passage.cut ??= { by }
     this.#proxy.report(passage)
   }
@@ -305,7 +310,8 @@ export class ProxyConnection {
 
 /**
  * Lets a reader in this process empty its receive buffer: the poll phase lies between the two.
- * Without it, libuv sees the last bytes and the RST at once, and reports an ordinary end.
+ * Without it, libuv sees the last bytes and the RST at once, and reports an ordinary end. In front
+ * of another process: cut by silence, see that it has read, and then `cutNow('rst')`.
  */
 async function readersTurn(): Promise<void> {
   await new Promise(setImmediate)

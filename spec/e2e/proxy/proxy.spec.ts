@@ -13,7 +13,12 @@ import { selfSigned } from '../../features/hand-off/self-signed.js'
 import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { closeLater } from '../../helpers/close-all.js'
-import { createCutProxy, type CutProxy, type ProxiedRequest } from '../../helpers/cut-proxy.js'
+import {
+  createCutProxy,
+  type CutBy,
+  type CutProxy,
+  type ProxiedRequest
+} from '../../helpers/cut-proxy.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
@@ -52,19 +57,24 @@ const CLIENTS: Record<string, (url: string, server: Server) => Promise<[number[]
 }
 
 const isCall = ({ message }: ProxiedRequest): boolean => message?.method === 'tools/call'
-/** The response to the call is cut behind its second event with a step, by RST. */
-const cutCalls = (target: number): Promise<CutProxy> =>
+/** The response to the call is cut behind its third event. */
+const cutCalls = (target: number, by: CutBy): Promise<CutProxy> =>
   createCutProxy({
     target,
-    plan: request => (isCall(request) ? { by: 'rst', afterEvents: 3 } : undefined)
+    plan: request => (isCall(request) ? { by, afterEvents: 3 } : undefined)
   })
+
+/** A process that has answered twice has read all that had come before. */
+async function seeThatItHasRead(url: string): Promise<void> {
+  for (let i = 0; i < 2; i++) await (await fetch(new URL('/healthz', url))).text()
+}
 
 describe.each(Object.entries(SERVERS))('in front of %s', (_, start) => {
   it('a call outlives cuts between client and proxy', async () => {
     const server = await start()
     if (server === undefined) return
     const { port } = await startCommand(`http://127.0.0.1:${server.port}/mcp`, ['--retry', '50'])
-    const cutting = await cutCalls(port)
+    const cutting = await cutCalls(port, 'rst')
     const url = `${cutting.url}/mcp`
     const outcomes = Object.values(CLIENTS).map(call => call(url, server))
     expect(await Promise.all(outcomes)).toEqual(outcomes.map(() => [STEPS, 'done']))
@@ -74,9 +84,13 @@ describe.each(Object.entries(SERVERS))('in front of %s', (_, start) => {
   it('a call goes on after a cut between proxy and server, or ends with an error', async () => {
     const server = await start()
     if (server === undefined) return
-    const cutting = await cutCalls(server.port)
+    const cutting = await cutCalls(server.port, 'silence')
     const { url, errors } = await startCommand(`${cutting.url}/mcp`, ['--retry', '50'])
-    const [progress, end] = await CLIENTS['SDK v1']!(url, server)
+    const outcome = CLIENTS['SDK v1']!(url, server)
+    const passage = await cutting.nthCut(1)
+    await seeThatItHasRead(url)
+    cutting.cutNow('rst', passage)
+    const [progress, end] = await outcome
     expect(cutting.cuts).toHaveLength(1)
     await until(() => errors().startsWith('the target has broken off its response\n'))
     if (server.resumes) expect([progress, end]).toEqual([STEPS, 'done'])
