@@ -213,6 +213,21 @@ export default defineConfig(
     rules: imports([arrow('redis', ['backplane'])])
   },
   {
+    files: ['lib/options/**'],
+    rules: imports([
+      arrow('options', [
+        'access',
+        'backplane',
+        'calls',
+        'endpoint',
+        'protocol',
+        'resources',
+        'sessions',
+        'streams'
+      ])
+    ])
+  },
+  {
     files: ['lib/transport/**'],
     rules: imports([noNode, arrow('transport', ['protocol', 'streams'])], builtins)
   },

@@ -32,7 +32,7 @@ import { Closing } from './closing.js'
 import { BackplaneSeat } from './join-backplane.js'
 import { debug, debugStream, publish } from './diagnostics.js'
 import { Observations } from './observations.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './options/options.js'
 
 export class Instance implements RoutesInstance {
   // Who a request is from.

@@ -21,8 +21,7 @@ import { whenClosed } from './http/sockets.js'
 import type { CloseOptions } from './closing.js'
 import { debug } from './diagnostics.js'
 import { Instance } from './instance.js'
-import type { McpStreamsOptions } from './options.js'
-import { parseOptions } from './settings.js'
+import { type McpStreamsOptions, parseOptions } from './options/options.js'
 import { type McpStreamsStats, statsOf } from './stats.js'
 
 /**

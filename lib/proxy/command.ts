@@ -109,6 +109,7 @@ function streamsFor({ options, flags, redis }: Arguments, around: Surroundings):
       error.message
         .replace(/^mcpStreams: /, '')
         .replace(/`(\w+)`/, (quoted, name: string) => flags.get(name) ?? quoted)
+        .replace(/(?<=--.*: did you mean )`(\w+)`/, (_, name: string) => flagOf(name))
     )
   }
 }
@@ -129,6 +130,10 @@ function backplaneOf(
   } catch (error) {
     throw new UsageError(`--redis: ${(error as Error).message.replace(/^redisBackplane: /, '')}`)
   }
+}
+
+function flagOf(option: string): string {
+  return `--${option.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`
 }
 
 function lower(origin: unknown): string {

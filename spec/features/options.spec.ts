@@ -7,7 +7,7 @@ import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http
 import { Socket } from 'node:net'
 import supertest from 'supertest'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
-import { parseOptions } from '../../lib/settings.js'
+import { parseOptions } from '../../lib/options/options.js'
 import { Hub } from '../helpers/backplane/memory.js'
 
 type Name = keyof McpStreamsOptions
@@ -427,6 +427,61 @@ describe('resumeInterval', () => {
     expect(parseOptions({ retry: 1000, resumeInterval: { min: 1.1 } }).retry).toBe(1100)
     expect(parseOptions({ retry: 0, resumeInterval: { min: 5 } }).retry).toBe(5000)
     expect(parseOptions({ retry: null, resumeInterval: { min: 5 } }).retry).toBeNull()
+  })
+})
+
+describe('the message of a fault', () => {
+  const message = (options: unknown): string => {
+    try {
+      make(options)()
+    } catch (error) {
+      return (error as Error).message.replace(/^mcpStreams: /, '')
+    }
+    throw new Error('nothing is wrong')
+  }
+
+  it.each([
+    [{ retries: 3 }, 'unknown option `retries`: did you mean `retry`?'],
+    [{ Retry: 3 }, 'unknown option `Retry`: did you mean `retry`?'],
+    [{ eventstore: 'leave' }, 'unknown option `eventstore`: did you mean `eventStore`?'],
+    [{ maxbytes: 3 }, 'unknown option `maxbytes`: did you mean `maxBytes`?'],
+    [{ ttl: 3 }, 'unknown option `ttl`'],
+    [{ somethingElse: 3 }, 'unknown option `somethingElse`'],
+    [
+      { resumeTokens: { aftr: 1 } },
+      'option `resumeTokens` must not have `aftr`: did you mean `after`?'
+    ],
+    [{ resumeInterval: { mni: 1 } }, 'option `resumeInterval` must not have `mni`']
+  ])('of %j is: %s', (options, text) => {
+    expect(message(options)).toBe(text)
+  })
+
+  it.each([
+    [
+      { retry: '3s' },
+      "option `retry` must be a whole number, 0 or more, or null (milliseconds), not '3s'"
+    ],
+    [{ maxBytes: NaN }, 'option `maxBytes` must be a whole number, 1 or more (bytes), not NaN'],
+    [{ maxStreams: 0 }, 'option `maxStreams` must be a whole number, 1 to 1000000, not 0'],
+    [{ handoff: null }, "option `handoff` must be 'auto', 'always' or 'never', not null"],
+    [{ owner: {} }, 'option `owner` must be a function, not an object'],
+    [{ onError: 'a\nb' }, "option `onError` must be a function, not 'a\\nb'"],
+    [{ primer: 'x'.repeat(1000) }, /not 'x{40}…'$/],
+    [
+      { resumeTokens: { after: [] } },
+      'option `resumeTokens` has a bad `after`: it must be a whole number, 0 or more, not a list'
+    ]
+  ])('of %j has the value: %s', (options, text) => {
+    expect(message(options)).toEqual(typeof text === 'string' ? text : expect.stringMatching(text))
+  })
+
+  it.each([
+    { sessions: { survive: true, secret: 'hush' } },
+    { sessions: { survive: true, secret: ['hush'] } },
+    { cookie: { secret: ['hush', ''] } },
+    { resources: { open: () => undefined, publicUrl: 'https://user:hush@a.example/mcp' } }
+  ])('of %j does not have the secret', options => {
+    expect(message(options)).not.toContain('hush')
   })
 })
 

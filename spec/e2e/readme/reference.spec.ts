@@ -5,9 +5,10 @@ import { readFileSync } from 'node:fs'
 import { tokenFaultMessage, type ResumeTokenFault } from '../../../lib/calls/token-fault.js'
 import { parseClientOptions } from '../../../lib/client/options.js'
 import { parseResourceOptions } from '../../../lib/client/stream-resource-options.js'
-import { parseOptions } from '../../../lib/settings.js'
+import { type McpStreamsOptions, OPTIONS, parseOptions } from '../../../lib/options/options.js'
+import type { Schema } from '../../../lib/options/schema.js'
 import { faultMessage, type StreamFault } from '../../../lib/protocol/errors.js'
-import { resourceSettings } from '../../../lib/resources-options.js'
+import { resourceSettings } from '../../../lib/options/resources-options.js'
 import { Compiler, plain } from './compiler.js'
 import { codesIn, page, pages, root, tablesOf, type Table } from './markdown.js'
 
@@ -110,7 +111,7 @@ describe.each([
   })
 
   it.each(rows)('has the default of %s', (option, _type, cell) => {
-    const [code] = /^`.*`$/.test(cell!) ? codesIn(cell!) : []
+    const [code] = /^`.*`(?: \w+)?$/.test(cell!) ? codesIn(cell!) : []
     const value = settings.get(option!.slice(1, -1))
     if (code === undefined) expect(['function', 'undefined']).toContain(typeof value)
     else
@@ -119,6 +120,19 @@ describe.each([
 
   it('says what each one means', () => {
     for (const [, , , meaning] of rows) expect(meaning).toMatch(/^[A-Z].*\.$/)
+  })
+})
+
+describe('the table of options of mcpStreams', () => {
+  const { rows } = tableWith(page('lib/options.md').whole, 'Option')
+  const units = { milliseconds: 'ms', seconds: 's', bytes: 'bytes', none: undefined }
+
+  it.each(rows)('has the unit of the default of %s', (option, _type, cell) => {
+    const table: Schema<McpStreamsOptions> = OPTIONS
+    const { unit: declared = 'none' } = table[option!.slice(1, -1) as keyof McpStreamsOptions]
+    const [, , unit] = /^`(.*)`(?: (\w+))?$/.exec(cell!) ?? []
+    const hasNumber = /\d/.test(cell!)
+    expect(unit).toBe(hasNumber ? units[declared] : undefined)
   })
 })
 

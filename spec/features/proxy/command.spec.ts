@@ -37,10 +37,14 @@ describe('the command line', () => {
     [[URL, '-v'], 'unknown option -v'],
     [[URL, '--no-such', '1'], 'unknown option --no-such'],
     [
-      [URL, '--upgrade-after=x'],
-      'option --upgrade-after must be a whole number, 0 or more, or null'
+      [URL, '--json-keepalive', '1'],
+      'unknown option --json-keepalive: did you mean --json-keep-alive?'
     ],
-    [[URL, '--on-error', 'x'], 'option --on-error must be a function'],
+    [
+      [URL, '--upgrade-after=x'],
+      "option --upgrade-after must be a whole number, 0 or more, or null (milliseconds), not 'x'"
+    ],
+    [[URL, '--on-error', 'x'], "option --on-error must be a function, not 'x'"],
     [[URL, '--config', 'none.json'], '--config none.json: no such file'],
     [[URL, '--redis', 'redis://a'], '--redis: --redis-secret is missing'],
     [[URL, '--redis', 'nonsense', '--redis-secret', SECRET], '--redis: Invalid URL'],
@@ -54,7 +58,10 @@ describe('the command line', () => {
 
   it.each([
     ['[]', '--config a.json: a JSON object is wanted'],
-    ['{"retry": -1}', 'option `retry` must be a whole number, 0 or more, or null']
+    [
+      '{"retry": -1}',
+      'option `retry` must be a whole number, 0 or more, or null (milliseconds), not -1'
+    ]
   ])('with the file %s: %s', async (config, message) => {
     expect(await bad([URL, '--config', 'a.json'], config)).toEqual([2, message])
   })

@@ -1,8 +1,8 @@
 // Option `tasks`: its meaning, its defaults and its checks.
-import { LONGEST_TIMEOUT } from './protocol/clock.js'
-import { isObject } from './protocol/json-rpc.js'
-import { type Checks, membersOf, orFalse, wholeNumber } from './option-checks.js'
-import type { TaskPolicy } from './calls/tasks/task-settings.js'
+import { LONGEST_TIMEOUT } from '../protocol/clock.js'
+import { isObject } from '../protocol/json-rpc.js'
+import { type Checks, membersOf, must, orFalse, wholeNumber } from './checks.js'
+import type { TaskPolicy } from '../calls/tasks/task-settings.js'
 
 /** Option `tasks` of {@link McpStreamsOptions}. Durations are milliseconds. */
 export interface TasksOptions {
@@ -44,7 +44,7 @@ export interface TasksValues {
 const HOUR = 60 * 60 * 1000
 const POLICIES = ['never', 'after', 'always', 'required']
 
-export function parseTasks(options: false | TasksOptions = false): false | TasksValues {
+export function tasksSettings(options: false | TasksOptions = false): false | TasksValues {
   if (options === false) return false
   const { after = 10_000, ttl = {}, pollInterval = 1000, maxPerOwner = 1000, tools = {} } = options
   const usual = ttl.default ?? Math.min(HOUR, ttl.max ?? HOUR)
@@ -52,26 +52,28 @@ export function parseTasks(options: false | TasksOptions = false): false | Tasks
   return { after, ttl: { default: usual, max }, pollInterval, maxPerOwner, tools: { ...tools } }
 }
 
+const checkTtl = membersOf<NonNullable<TasksOptions['ttl']>>(
+  { default: wholeNumber(1, LONGEST_TIMEOUT), max: wholeNumber(1, LONGEST_TIMEOUT) },
+  'must be an object with `default` and `max`'
+)
+
 const CHECKS: Checks<TasksOptions> = {
   after: wholeNumber(0, LONGEST_TIMEOUT),
   ttl: value => {
-    const fault = 'must have `default` and `max`, whole numbers from 1 on, `max` not the smaller'
-    if (!isObject(value)) return fault
-    const { default: usual, max, ...others } = value
-    const times = [usual, max].filter(time => time !== undefined)
-    const isFine = times.every(time => wholeNumber(1, LONGEST_TIMEOUT)(time) === undefined)
-    if (!isFine || Object.keys(others).length > 0) return fault
-    return times.length === 2 && (usual as number) > (max as number) ? fault : undefined
+    const fault = checkTtl(value)
+    if (fault !== undefined) return fault
+    const { default: usual = 0, max = Infinity } = value as { default?: number; max?: number }
+    return usual > max ? { text: 'must not have a `default` above its `max`' } : undefined
   },
   pollInterval: wholeNumber(1, LONGEST_TIMEOUT),
   maxPerOwner: wholeNumber(1, 1_000_000),
-  tools: value =>
-    isObject(value) && Object.values(value).every(policy => POLICIES.includes(policy as string))
-      ? undefined
-      : "must have, by tool, 'never', 'after', 'always' or 'required'"
+  tools: must(
+    value =>
+      isObject(value) && Object.values(value).every(policy => POLICIES.includes(policy as string)),
+    "must have, by tool, 'never', 'after', 'always' or 'required'"
+  )
 }
 
-/** What is wrong with the option, to be said after its name. */
 export const checkTasks = orFalse(
   membersOf(
     CHECKS,

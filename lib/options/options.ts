@@ -1,12 +1,36 @@
-// The options: what they mean, and what their defaults are. One interface with its documentation,
-// and so one file, however long it is.
-import type { Backplane } from './backplane/types.js'
-import type { OwnerFunction } from './access/guards.js'
-import type { DurationHint } from './calls/duration-hints.js'
-import type { CookieOptions } from './endpoint/owner-cookie.js'
-import type { ResourcesOptions } from './resources/resource-types.js'
-import type { SessionsOptions } from './sessions/surviving-sessions.js'
-import type { TasksOptions } from './tasks-options.js'
+// The options of `mcpStreams()`: for each one its meaning, and below its unit, check and default.
+// Who adds one has both to write here, and a row of the table in options.md.
+import { defaultOwner, type OwnerFunction } from '../access/guards.js'
+import type { Backplane } from '../backplane/types.js'
+import { MOST_ROUNDS } from '../calls/interim-result.js'
+import type { CookieOptions } from '../endpoint/owner-cookie.js'
+import type { ProgressSettings } from '../endpoint/progress-reports.js'
+import type { StreamError } from '../protocol/errors.js'
+import { isObject } from '../protocol/json-rpc.js'
+import type { ResourcesOptions } from '../resources/resource-types.js'
+import type { SessionsOptions } from '../sessions/surviving-sessions.js'
+import {
+  type Fault,
+  isFunction,
+  isSecret,
+  membersOf,
+  must,
+  oneOf,
+  orFalse,
+  orNull,
+  wholeNumber
+} from './checks.js'
+import { checkCookie, cookieSettings } from './cookie-options.js'
+import { checkResources, resourceSettings } from './resources-options.js'
+import {
+  checkResumeTokens,
+  resumeTokensSettings,
+  type ResumeTokensOptions
+} from './resume-tokens-options.js'
+import { type Schema, settingsFrom, type SettingsOf } from './schema.js'
+import { checkSessions, sessionsSettings } from './sessions-options.js'
+import { checkTasks, tasksSettings, type TasksOptions } from './tasks-options.js'
+import { checkUnsent, type MaxUnsent, unsentLimits } from './unsent-options.js'
 
 /**
  * Options of {@link mcpStreams}. Every one has a default. Durations are milliseconds and sizes
@@ -225,50 +249,196 @@ export interface McpStreamsOptions {
     ((error: Error, context: { readonly streamId: string | undefined }) => void) | undefined
 }
 
-/** Option `resumeTokens` of {@link McpStreamsOptions}. */
-export interface ResumeTokensOptions {
-  /**
-   * Milliseconds after which a request without a result is answered with a token; a request may ask
-   * for another time. Default: 10,000.
-   */
-  readonly after?: number | undefined
-  /**
-   * Who gets tokens. `asked`: requests that ask for them. `always`: all requests, as in the draft's
-   * own text, which has no way to ask. Use it only if every client knows tokens: any other takes
-   * the interim answer for its result. Default: `asked`.
-   */
-  readonly offer?: 'asked' | 'always' | undefined
-  /**
-   * The methods whose requests may get tokens; `'all'`: every method but `initialize`. Default:
-   * `['tools/call']`.
-   */
-  readonly methods?: readonly string[] | 'all' | undefined
-  /**
-   * How long tools take, in milliseconds, by their names: added to `tools/list` as
-   * `_meta.durationHint`. Default: none.
-   */
-  readonly hints?: Readonly<Record<string, DurationHint>> | undefined
+/** Milliseconds. */
+const DEFAULT_RETRY = 3000
+const MEBIBYTE = 1024 * 1024
+
+/** Every option: its unit, its check and its default, in the order of their interface. */
+export const OPTIONS = {
+  window: {
+    unit: 'milliseconds',
+    check: wholeNumber(0),
+    read: (value, options) => value ?? Math.round(intervalOf(options).max * 1000)
+  },
+  maxStreamBytes: {
+    unit: 'bytes',
+    check: wholeNumber(1),
+    read: (_, options) => bytesOf(options).maxStreamBytes
+  },
+  maxBytes: {
+    unit: 'bytes',
+    check: wholeNumber(1),
+    read: (_, options) => bytesOf(options).maxBytes
+  },
+  maxStreams: { check: wholeNumber(1, 1_000_000), default: 10_000 },
+  maxBodyBytes: { unit: 'bytes', check: wholeNumber(1), default: 4 * MEBIBYTE },
+  maxUnsent: {
+    check: checkUnsent,
+    read: (value, options) => unsentLimits(value, bytesOf(options))
+  },
+  retry: {
+    unit: 'milliseconds',
+    check: orNull(wholeNumber(0)),
+    read: (value = DEFAULT_RETRY, options) =>
+      value === null ? null : Math.max(value, Math.round(intervalOf(options).min * 1000))
+  },
+  keepAlive: { unit: 'milliseconds', check: orNull(wholeNumber(1)), default: 15_000 },
+  disconnectAfter: { unit: 'milliseconds', check: orNull(wholeNumber(1)), default: null },
+  // Official clients give up after ten.
+  maxRounds: { check: wholeNumber(1, MOST_ROUNDS), default: 9 },
+  upgradeAfter: { unit: 'milliseconds', check: orNull(wholeNumber(0)), default: 5000 },
+  jsonKeepAlive: { unit: 'milliseconds', check: orNull(wholeNumber(1)), default: null },
+  progress: { unit: 'milliseconds', check: checkProgress, read: progressSettings },
+  resumeInterval: {
+    unit: 'seconds',
+    check: checkResumeInterval,
+    read: (_, options) => {
+      const interval = intervalOf(options)
+      warnOfSeconds(interval.max)
+      return interval
+    }
+  },
+  handoff: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
+  handoffQuiet: { unit: 'milliseconds', check: wholeNumber(0), default: 50 },
+  handoffAfter: { unit: 'milliseconds', check: wholeNumber(0), default: 10_000 },
+  notifications: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
+  owner: { check: isFunction, default: defaultOwner },
+  cookie: { check: checkCookie, read: cookieSettings },
+  allowedOrigins: {
+    check: must(isOrigins, "must be a list of origins such as 'https://app.example', or ['*']"),
+    read: (value: readonly string[] = []): ReadonlySet<string> =>
+      new Set(value.map(origin => origin.toLowerCase()))
+  },
+  eventStore: { check: oneOf('replace', 'leave'), default: 'replace' },
+  primer: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
+  resources: { check: checkResources, read: value => value && resourceSettings(value) },
+  resumeTokens: { check: checkResumeTokens, read: resumeTokensSettings },
+  tasks: { check: checkTasks, read: tasksSettings },
+  backplane: { check: checkBackplane, default: undefined },
+  sessions: { check: checkSessions, read: sessionsSettings },
+  onError: { check: isFunction, read: (value): OnError => value ?? (() => undefined) }
+} satisfies Schema<McpStreamsOptions>
+
+type OnError = (
+  error: Error | StreamError,
+  context: { readonly streamId: string | undefined }
+) => void
+
+/** All options as the code reads them. */
+export type Settings = SettingsOf<typeof OPTIONS, McpStreamsOptions>
+
+/**
+ * Checks the options and fills in the defaults.
+ *
+ * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
+ */
+export function parseOptions(options: McpStreamsOptions = {}): Settings {
+  if (isRequestOfHttp(options))
+    throw new TypeError('mcpStreams: mount what it returns, `mcpStreams()`, not `mcpStreams`')
+  return settingsFrom('mcpStreams', OPTIONS, options)
+}
+
+/** Whether a framework has called the factory as if it were the middleware. */
+function isRequestOfHttp(options: unknown): boolean {
+  return isObject(options) && 'headers' in options && 'method' in options && 'url' in options
+}
+
+function bytesOf({
+  maxBytes = 256 * MEBIBYTE,
+  maxStreamBytes = 16 * MEBIBYTE
+}: McpStreamsOptions): { readonly maxBytes: number; readonly maxStreamBytes: number } {
+  return { maxBytes, maxStreamBytes: Math.min(maxStreamBytes, maxBytes) }
+}
+
+const DEFAULT_MIN_SECONDS = 1
+const DEFAULT_MAX_SECONDS = 600
+const SECONDS_OF_A_DAY = 86_400
+
+function intervalOf({ retry, resumeInterval = {} }: McpStreamsOptions): {
+  readonly min: number
+  readonly max: number
+} {
+  const { max = DEFAULT_MAX_SECONDS } = resumeInterval
+  const { min = Math.min(DEFAULT_MIN_SECONDS, (retry ?? DEFAULT_RETRY) / 1000, max) } =
+    resumeInterval
+  return { min, max }
+}
+
+function checkResumeInterval(value: unknown): Fault | undefined {
+  const fault = checkSeconds(value)
+  if (fault !== undefined) return fault
+  const { min = 0, max = DEFAULT_MAX_SECONDS } = value as { min?: number; max?: number }
+  return min > max ? { text: 'must not have a `min` above its `max`' } : undefined
+}
+
+const isSeconds = must(
+  value => Number.isFinite(value) && (value as number) >= 0,
+  'must be a number of seconds, 0 or more'
+)
+
+const checkSeconds = membersOf<NonNullable<McpStreamsOptions['resumeInterval']>>(
+  { min: isSeconds, max: isSeconds },
+  'must be an object with `min` and `max` in seconds, 0 or more'
+)
+
+function warnOfSeconds(max: number): void {
+  if (max > SECONDS_OF_A_DAY)
+    process.emitWarning(
+      `mcpStreams: option \`resumeInterval\` is in seconds: ${max} are more than a day`,
+      { code: 'MCP_STREAMS_SECONDS' }
+    )
+}
+
+function progressSettings(option: McpStreamsOptions['progress']): ProgressSettings | false {
+  if (option === undefined || option === false) return false
+  const { after, every = after } = option
+  return { after, every }
+}
+
+const checkProgressParts = orFalse(
+  membersOf<Exclude<McpStreamsOptions['progress'], false | undefined>>(
+    { after: wholeNumber(1), every: wholeNumber(1) },
+    'must be false, or an object with `after` and `every`'
+  )
+)
+
+function checkProgress(value: unknown): Fault | undefined {
+  const fault = checkProgressParts(value)
+  if (fault !== undefined || value === false) return fault
+  return (value as { after?: number }).after === undefined
+    ? { text: 'must have `after`' }
+    : undefined
+}
+
+const BACKPLANE_METHODS = ['send', 'listen', 'command', 'onUp', 'renew']
+
+function checkBackplane(value: unknown): Fault | undefined {
+  if (!isObject(value) || BACKPLANE_METHODS.some(name => typeof value[name] !== 'function'))
+    return { text: 'must be a backplane, such as `redisBackplane()` makes' }
+  const { secrets, lease, sessions = 'forward' } = value
+  if (!Array.isArray(secrets) || secrets.length === 0 || !secrets.every(isSecret))
+    return { text: 'must have `secrets`: strings of 16 characters or more' }
+  if (sessions !== 'forward' && sessions !== 'local')
+    return { text: "must have 'forward' or 'local' for `sessions`" }
+  return Number.isFinite(lease) && (lease as number) > 0
+    ? undefined
+    : { text: 'must have a `lease` in milliseconds' }
+}
+
+function isOrigins(value: unknown): boolean {
+  const isOrigin = (origin: unknown): boolean =>
+    origin === '*' ||
+    (typeof origin === 'string' &&
+      URL.canParse(origin) &&
+      isBareOrigin(new URL(origin), origin.toLowerCase()))
+  return Array.isArray(value) && value.every(isOrigin)
 }
 
 /**
- * Option `maxUnsent`: limits on what no connection has been given yet. What is absent has its
- * default.
+ * Whether `text` is the origin of its URL and nothing more. `URL.origin` is of no use here: it is
+ * 'null' for schemes such as `chrome-extension:`, whose origins browsers send all the same. A
+ * pattern such as `https://*.example` would match no page.
  */
-export interface MaxUnsent {
-  /** Of one stream. */
-  readonly stream?: MaxUnsentPart | undefined
-  /** Of the streams of one MCP session together. */
-  readonly session?: MaxUnsentPart | undefined
-  /** Of the streams of one owner together. */
-  readonly owner?: MaxUnsentPart | undefined
-}
-
-export interface MaxUnsentPart {
-  /** Default: 100,000. */
-  readonly messages?: number | undefined
-  /**
-   * Default: `maxStreamBytes` for a stream, a quarter of `maxBytes` for a session, half of it for
-   * an owner.
-   */
-  readonly bytes?: number | undefined
+function isBareOrigin({ protocol, host }: URL, text: string): boolean {
+  return host !== '' && !host.includes('*') && `${protocol}//${host}` === text
 }

@@ -1,40 +1,44 @@
 // Option `resources`: its checks and its defaults.
-import { LONGEST_TIMEOUT } from './protocol/clock.js'
+import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import {
-  type Check,
   type Checks,
+  type Fault,
   isFunction,
   membersOf,
+  must,
   oneOf,
   orNull,
   wholeNumber
-} from './option-checks.js'
-import type { ResourceSettings, ResourcesOptions } from './resources/resource-types.js'
-import { isLoopbackName } from './access/guards.js'
+} from './checks.js'
+import type { ResourceSettings, ResourcesOptions } from '../resources/resource-types.js'
+import { isLoopbackName } from '../access/guards.js'
+
+const BAD_URL =
+  "must be an absolute URL such as 'https://mcp.example/mcp', https outside of loopback"
 
 const CHECKS: Checks<ResourcesOptions> = {
   open: isFunction,
   mode: oneOf('direct', 'download'),
-  publicUrl: checkPublicUrl,
-  streamable: value =>
-    typeof value === 'boolean' || typeof value === 'function'
-      ? undefined
-      : 'must be a boolean or a function',
+  // A message must not show it: it may have a password.
+  publicUrl: value => (isPublicUrl(value) ? undefined : { text: BAD_URL }),
+  streamable: must(
+    value => typeof value === 'boolean' || typeof value === 'function',
+    'must be a boolean or a function'
+  ),
   ticketTtl: wholeNumber(1, LONGEST_TIMEOUT),
   timeout: orNull(wholeNumber(1, LONGEST_TIMEOUT)),
   list: isFunction
 }
 
-const checkMembers = membersOf(CHECKS, 'must be an object with a function `open`', 'has no option')
+const checkParts = membersOf(CHECKS, 'must be an object with a function `open`')
 
-/** What is wrong with the option, to be said after its name. */
-export const checkResources: Check = value => {
-  const fault = checkMembers(value)
+export function checkResources(value: unknown): Fault | undefined {
+  const fault = checkParts(value)
   if (fault !== undefined) return fault
   const { open, mode, publicUrl } = value as Partial<ResourcesOptions>
-  if (open === undefined) return 'must have a function `open`'
+  if (open === undefined) return { text: 'must have a function `open`' }
   return mode === 'download' && publicUrl === undefined
-    ? "must have a `publicUrl` with mode 'download'"
+    ? { text: "must have a `publicUrl` with mode 'download'" }
     : undefined
 }
 
@@ -52,11 +56,9 @@ export function resourceSettings(options: ResourcesOptions): ResourceSettings {
   }
 }
 
-function checkPublicUrl(value: unknown): string | undefined {
-  const fault =
-    "must be an absolute URL such as 'https://mcp.example/mcp', https outside of loopback"
-  if (typeof value !== 'string' || !URL.canParse(value)) return fault
+function isPublicUrl(value: unknown): boolean {
+  if (typeof value !== 'string' || !URL.canParse(value)) return false
   const { protocol, hostname, username, password, hash } = new URL(value)
   const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopbackName(hostname))
-  return isSafe && username === '' && password === '' && hash === '' ? undefined : fault
+  return isSafe && username === '' && password === '' && hash === ''
 }
