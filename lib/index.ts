@@ -9,7 +9,12 @@ export type { MaxUnsent, MaxUnsentPart } from './options/unsent-options.js'
 export type { Backplane, BackplaneCommand, BackplaneStats } from './backplane/types.js'
 export type { DurationHint } from './calls/duration-hints.js'
 export type { ResumeTokenFault } from './calls/token-fault.js'
-export { currentStream, type CurrentStream } from './http/handler-context.js'
+export {
+  currentStream,
+  type CurrentStream,
+  type LinkOptions,
+  type ResourceLink
+} from './http/handler-context.js'
 export {
   resumableTransport,
   type ResumableTransportOptions

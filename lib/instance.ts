@@ -25,6 +25,7 @@ import type { RelayParts, RouteShelves, RoutesInstance } from './routes/route.js
 import { isSealed } from './sessions/seal.js'
 import { SurvivingSessions } from './sessions/surviving-sessions.js'
 import { SharedStreams } from './transport/shared-streams.js'
+import type { ResourceLinks } from './resources/resource-links.js'
 import type { ResumeTokensSettings } from './calls/token-calls.js'
 import type { TasksSettings } from './calls/tasks/task-settings.js'
 import type { RegistryLimits } from './streams/stream-types.js'
@@ -144,6 +145,10 @@ export class Instance implements RoutesInstance {
 
   readonly count = (name: ClientEventName, stream: Stream | undefined, reason?: string): void => {
     this.observations.count(name, stream, reason)
+  }
+
+  get links(): ResourceLinks | undefined {
+    return this.resources?.links
   }
 
   /** Calls `onError`. An error that it throws is uncaught, and does not break the stream. */

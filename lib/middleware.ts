@@ -2,7 +2,7 @@
 // rest.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
-import { currentContext, type CurrentStream } from './http/handler-context.js'
+import { currentContext, type CurrentStream, type MakeLink } from './http/handler-context.js'
 import { isLoopback } from './http/loopback.js'
 import { mayBeMcp, streamNamesIn } from './endpoint/mcp-request.js'
 import { expectPatches } from './http/node-internals.js'
@@ -47,6 +47,13 @@ export interface McpStreams {
   stats(): McpStreamsStats
   /** Like `currentStream()`, for the streams of this instance only. */
   current(): CurrentStream | undefined
+  /**
+   * Like `currentStream().link()`, in every handler of a request that came through this instance:
+   * also where the response is no stream of ours.
+   *
+   * @throws {Error} outside of such a handler.
+   */
+  link: MakeLink
 }
 
 /**
@@ -69,6 +76,12 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
     current: () => {
       const context = currentContext()
       return context?.instance === instance && !context.isUntaken ? context : undefined
+    },
+    link: (...[uri, options]: Parameters<MakeLink>) => {
+      const context = currentContext()
+      if (context?.instance !== instance)
+        throw new Error('link: no request of this mcpStreams() is being handled here')
+      return context.link(uri, options)
     }
   })
 }

@@ -48,7 +48,7 @@ export class CallRun implements ResponseCaptureHost {
   constructor(context: RequestContext) {
     const { instance, req, res, keyed } = context
     this.#context = context
-    this.#handler = new HandlerContext(instance, instance.newId())
+    this.#handler = new HandlerContext(instance, instance.newId(), instance.links?.for(context))
     // Before the capture, which hides the client's `close` from listeners that are added later.
     keyed?.join(res, () => undefined)
     this.#response = new ResponseCapture(req, res, this)

@@ -29,7 +29,7 @@ export class EndpointRun implements ResponseCaptureHost, WaitingRun {
     const { instance, req, res, facts, keyed } = request
     this.#request = request
     this.#startedAt = instance.progress === undefined ? 0 : now()
-    this.#handler = new HandlerContext(instance, instance.newId())
+    this.#handler = new HandlerContext(instance, instance.newId(), instance.links?.for(request))
     this.#handler.isUntaken = !request.profile.taken
     const isInitializing = facts.isInitialize
     if (isInitializing || request.isUnread) this.#initialize = watchInitializeJson(request)

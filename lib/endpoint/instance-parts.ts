@@ -13,6 +13,7 @@ import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { ListenRules } from './listen-rules.js'
 import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
+import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { IdempotencyStore } from './idempotency-store.js'
 import type { ProgressReports } from './progress-reports.js'
 import type { OwnerCookie } from './owner-cookie.js'
@@ -56,6 +57,8 @@ export interface InstanceParts {
   /** Where other instances find results that nobody has fetched; `undefined`: there are none. */
   readonly kept: Keeper | undefined
   readonly idempotency: IdempotencyStore
+  /** Makes what handlers give out as links to resources; `undefined`: off. */
+  readonly links: { for(caller: Caller): MakeLink } | undefined
   readonly listenRules: ListenRules
   readonly slow: SlowAnswers
   readonly progress: ProgressReports | undefined

@@ -1,6 +1,6 @@
 // `currentStream()`: the stream of the request that the running code works for, without plumbing.
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
-import { isObject } from '../protocol/json-rpc.js'
+import { isObject, type Message } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { StreamState } from '../streams/stream-types.js'
 import { runOutsideBy } from '../streams/timer.js'
@@ -32,6 +32,65 @@ export interface CurrentStream {
    * @throws {TypeError} where `result` is no object that JSON can hold.
    */
   partial(result: object): boolean
+  /**
+   * A link to a resource, for the `content` of a tool's result: a download URL on this endpoint
+   * that serves the bytes, with ranges. It is good for the owner and the session of this call, or
+   * for `anyone` who has it, until `ttl` is over, the session ends, or the whole has been delivered
+   * once. The resource is not opened before somebody asks for it. Needs the option `resources`,
+   * whose limits hold. Also `link()` of the middleware, which is there where `currentStream()` is
+   * `undefined`.
+   *
+   * @param uri what the option's `open` gets: an absolute URI of at most 4,096 characters.
+   * @throws {TypeError} naming what is wrong with the URI or with an option.
+   * @throws {Error} without the option `resources`, and in a call that has not come over HTTP.
+   */
+  link(uri: string, options?: LinkOptions): ResourceLink
+}
+
+/** Options of a link that a handler gives out. */
+export interface LinkOptions {
+  /**
+   * Milliseconds for which it is valid, 1 to 2,147,483,647, unless it has been used up before.
+   * Default: `ticketTtl` of the option `resources`.
+   */
+  readonly ttl?: number | undefined
+  /**
+   * The name under which a browser saves the file (`Content-Disposition`); of a path, its last
+   * part. Default: the name that the resource has. A `redirect` is not renamed.
+   */
+  readonly filename?: string | undefined
+  /**
+   * Whoever has the link may open it once, without a session and without credentials, and the
+   * endpoint is not asked whether it admits them. Default: `false`, only the owner of the call, in
+   * its session.
+   */
+  readonly anyone?: boolean | undefined
+}
+
+/** A content block of a tool's result (MCP, from 2025-06-18 on). */
+// A type, not an interface: only then do the SDKs' types, which are open, take it.
+export type ResourceLink = {
+  readonly type: 'resource_link'
+  /**
+   * Where the bytes are: made from `publicUrl` of the option `resources`, else a reference of a
+   * query only, which is relative to the URL of the endpoint as the client sees it, as `Link` is.
+   */
+  readonly uri: string
+  /** `filename`, else the last part of the resource's URI. */
+  readonly name: string
+  /** By the extension of the resource's URI, else of the name; absent where that is unknown. */
+  readonly mimeType?: string
+}
+
+export type MakeLink = CurrentStream['link']
+
+/** Of a request, what has to be known to make links for it. */
+export interface Caller {
+  readonly owner: string
+  readonly session: string | undefined
+  readonly revision: string | undefined
+  readonly req: { readonly originalUrl?: string; readonly url?: string | undefined }
+  readonly messages: readonly Message[]
 }
 
 export interface PartsCollector {
@@ -51,10 +110,12 @@ export class HandlerContext implements CurrentStream {
   isUntaken = false
   #pendingDisconnect: { retry: number | undefined } | undefined
   #abort: AbortController | undefined
+  readonly #makeLink: MakeLink | undefined
 
-  constructor(instance: object, id: string) {
+  constructor(instance: object, id: string, makeLink?: MakeLink) {
     this.instance = instance
     this.id = id
+    this.#makeLink = makeLink
   }
 
   get state(): StreamState {
@@ -86,6 +147,14 @@ export class HandlerContext implements CurrentStream {
   partial(result: object): boolean {
     const text = partialText(result)
     return this.collector?.partial(text) ?? false
+  }
+
+  link(uri: string, options?: LinkOptions): ResourceLink {
+    if (this.#makeLink === undefined)
+      throw new Error(
+        'link: it needs the option `resources` of mcpStreams(), and a call that has come over HTTP'
+      )
+    return this.#makeLink(uri, options)
   }
 
   /** What was asked for before takes effect. Again when the call goes on in another stream. */

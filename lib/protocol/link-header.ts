@@ -13,11 +13,14 @@ const UNSAFE_IN_TARGET = /[^A-Za-z0-9\-._~:/?[\]@!$&'()*+,;=%]/gu
 /** Characters of the rest of a query in a target: clients accept heads of about twice that size. */
 const LONGEST_REST = 8192
 
+export function streamTarget(requestUrl: string, streamId: string): string {
+  return queryTarget(requestUrl, `${STREAM_PARAMETER}=${streamId}`)
+}
+
 /**
  * Relative and query-only: same-origin by construction, whatever a proxy strips (RFC 3986, 5.2.2).
  */
-export function streamTarget(requestUrl: string, streamId: string): string {
-  const own = `${STREAM_PARAMETER}=${streamId}`
+export function queryTarget(requestUrl: string, own: string): string {
   if (requestUrl.length > LONGEST_FIELD) return `?${own}`
   const rest = otherParts(requestUrl).map(escapeUnsafe).join('&')
   return rest === '' || rest.length > LONGEST_REST ? `?${own}` : `?${rest}&${own}`

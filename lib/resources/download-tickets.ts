@@ -5,6 +5,7 @@ import type { WireClient } from '../protocol/shared-wire.js'
 import { type Here, UNKNOWN } from '../streams/directory.js'
 import { FairStore } from '../streams/fair-store.js'
 import { Groups, keyOf } from '../streams/groups.js'
+import { queryTarget } from '../protocol/link-header.js'
 import { LONGEST_FIELD } from '../protocol/media-types.js'
 import type { WantedResource } from './resource-request.js'
 
@@ -20,6 +21,7 @@ export class Ticket {
   readonly owner: string
   readonly sessionId: string | undefined
   readonly wire: WireOrigin | undefined
+  readonly isForAnyone: boolean
   readonly delivery = new TicketDelivery()
   readonly places: number
   /** As JSON, because the same as an object would take ten times the memory. */
@@ -31,6 +33,7 @@ export class Ticket {
     this.wire = wire
     this.owner = facts.owner
     this.sessionId = facts.sessionId
+    this.isForAnyone = facts.isForAnyone === true
     this.#facts = JSON.stringify(facts)
     this.places = Math.ceil(this.#facts.length / PLACE)
     this.#expires = now() + ttl
@@ -67,8 +70,8 @@ export class DownloadTickets {
     return this.#tickets.size * PLACE
   }
 
-  issue(facts: WantedResource, wire?: WireOrigin): Ticket {
-    const ticket = new Ticket(facts, this.#ttl, wire, this.#newId())
+  issue(facts: WantedResource, wire?: WireOrigin, ttl = this.#ttl): Ticket {
+    const ticket = new Ticket(facts, ttl, wire, this.#newId())
     this.#tickets.set(ticket.id, ticket.owner, ticket)
     const session = sessionOf(ticket)
     if (session !== undefined) this.#bySession.add(session, ticket)
@@ -252,6 +255,11 @@ export function downloadUrl(publicUrl: string, id: string): string {
   const url = new URL(publicUrl)
   url.searchParams.append(PARAMETER, id)
   return url.href
+}
+
+/** Relative to the URL that the client of a request has for the endpoint. */
+export function downloadTarget(requestUrl: string, id: string): string {
+  return queryTarget(requestUrl, `${PARAMETER}=${id}`)
 }
 
 /** The form of the ids that we give out. */

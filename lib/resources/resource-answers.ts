@@ -44,11 +44,13 @@ import {
 import { ResourceService } from './resource-service.js'
 import type { Source } from './resource-source.js'
 import type { ResourceSettings } from './resource-types.js'
-import { headerUri } from './resource-head.js'
+import { isUri, URI_RULE } from './resource-head.js'
+import { ResourceLinks } from './resource-links.js'
 
 export class ResourceAnswers {
   readonly service: ResourceService
   readonly downloads: ResourceDownloads
+  readonly links: ResourceLinks
   /** For transports that carry no bytes; `undefined`: no downloads without `publicUrl`. */
   readonly onWires: WireResources | undefined
   readonly #parts: InstanceParts
@@ -63,6 +65,7 @@ export class ResourceAnswers {
     this.#parts = parts
     this.service = new ResourceService(settings, parts, report)
     this.downloads = new ResourceDownloads(parts, this.service, maxTickets)
+    this.links = new ResourceLinks(this.downloads.tickets, settings.publicUrl)
     this.onWires = resourcesOnWires(this.service, this.downloads)
   }
 
@@ -211,21 +214,10 @@ function resourcesOnWires(
   }
 }
 
-/** Characters of a URI in a header: Node's clients take heads of 16 KiB at most. */
-const LONGEST_URI = 4096
-
 type ResourceMessage = Message & { readonly id: RequestId }
 
-/** The message that asks for a resource, and what may be wrong with it. */
-function isUri(uri: unknown): uri is string {
-  if (typeof uri !== 'string' || uri.length > LONGEST_URI) return false
-  return URL.canParse(uri) && headerUri(uri).length <= LONGEST_URI
-}
-
 function badUri(): ResourceError {
-  return invalidParams(
-    `uri must be an absolute URI of at most ${LONGEST_URI} characters, percent-encoded`
-  )
+  return invalidParams(`uri ${URI_RULE}`)
 }
 
 function notDeclared(uri: string): ResourceError {

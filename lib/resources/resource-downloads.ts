@@ -57,11 +57,9 @@ export class ResourceDownloads {
     }
   }
 
-  /** The downloads that a request's URL names; none without `publicUrl`. */
+  /** The downloads that a request's URL names. */
   namesIn(req: IncomingMessage): readonly string[] {
-    return this.#service.settings.publicUrl === undefined || req.method === 'OPTIONS'
-      ? []
-      : downloadNames(req.url ?? '')
+    return req.method === 'OPTIONS' ? [] : downloadNames(req.url ?? '')
   }
 
   answer(context: RequestContext, found: Here<Ticket, Ticket> | Elsewhere): Promise<void> | void {
@@ -79,9 +77,9 @@ export class ResourceDownloads {
 
   #download({ req, res, cameByCookie }: RequestContext, ticket: Ticket): Promise<void> {
     const request = new ResourceRequest(req, res)
-    const { wire, delivery, facts: wanted } = ticket
+    const { wire, isForAnyone, delivery, facts: wanted } = ticket
     const send = (source: Source): Promise<void> =>
-      this.#service.send(request, wanted, source, true, delivered => {
+      this.#service.send(request, wanted, renamed(source, wanted.filename), true, delivered => {
         const { size } = source.facts
         const ended = delivery.begin(delivered, size, () => request.breakOff(usedUp()))
         if (ended === undefined) throw usedUp()
@@ -91,7 +89,10 @@ export class ResourceDownloads {
       // A browser has no credentials on a link: the endpoint has admitted the request for the URL.
       // The ticket of a wire ends with its session.
       const isAdmitted =
-        wire !== undefined || cameByCookie || (await this.#service.admits(request, wanted))
+        wire !== undefined ||
+        isForAnyone ||
+        cameByCookie ||
+        (await this.#service.admits(request, wanted))
       if (isAdmitted) await this.#service.open(request, wanted, send, wire?.ask)
     }
     return this.#service.serve(request, work, failure => this.#refuseDownload(res, failure))
@@ -120,8 +121,13 @@ export class ResourceDownloads {
   }
 }
 
+function renamed(source: Source, name: string | undefined): Source {
+  return name === undefined ? source : { ...source, facts: { ...source.facts, name } }
+}
+
 /** [SEP-2532, download URL mode, 2] A link in a browser has no session, but a cookie. */
 function mayDownload(context: RequestContext, ticket: Ticket): boolean {
+  if (ticket.isForAnyone) return true
   // On a transport without an owner, the id is enough, as it is for streams.
   if (ticket.wire !== undefined && ticket.owner === '') return true
   if (!context.mayRead(one => one === ticket.owner)) return false

@@ -27,6 +27,8 @@ const MEDIA_TYPE = new RegExp(
 const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e]*"$/
 const BARE_TAG = /^[\x21\x23-\x7e]+$/
 const LONGEST_NAME = 255
+/** Characters of a URI in a header: Node's clients take heads of 16 KiB at most. */
+const LONGEST_URI = 4096
 // eslint-disable-next-line no-control-regex
 const UNSAFE_IN_NAME = /[\x00-\x1f\x7f-\x9f]|\p{Surrogate}/gu
 
@@ -65,6 +67,14 @@ export function entityTag(given: unknown): string | undefined {
   if (typeof given !== 'string') return undefined
   if (ENTITY_TAG.test(given)) return given
   return BARE_TAG.test(given) && !given.startsWith('W/') ? `"${given}"` : undefined
+}
+
+export const URI_RULE =
+  `must be an absolute URI of at most ${LONGEST_URI} characters, ` + 'percent-encoded'
+
+export function isUri(uri: unknown): uri is string {
+  if (typeof uri !== 'string' || uri.length > LONGEST_URI) return false
+  return URL.canParse(uri) && headerUri(uri).length <= LONGEST_URI
 }
 
 /** A URI in the form for a header: all but visible ASCII is percent-encoded. */

@@ -16,6 +16,7 @@ import type { IsStreamable } from './resource-types.js'
 
 /** The most characters that a request may say of its client: a download URL keeps them. */
 const LONGEST_ENVELOPE = 16 * 1024
+export const ENVELOPE_RULE = `_meta must have at most ${LONGEST_ENVELOPE} characters`
 
 /** The most bytes of an answer in which capabilities and list entries are looked for. */
 const LONGEST_ANSWER = 16 * 1024 * 1024
@@ -80,8 +81,7 @@ export function declarationOf(
 export function envelopeOf(message: Message): Envelope | undefined {
   const envelope = envelopeIn(metaOf(paramsOf(message)))
   if (Object.keys(envelope).length === 0) return undefined
-  if (!isShort(envelope))
-    throw invalidParams(`_meta must have at most ${LONGEST_ENVELOPE} characters`)
+  if (!isShort(envelope)) throw invalidParams(ENVELOPE_RULE)
   return envelope
 }
 
@@ -92,7 +92,7 @@ export function maxStreamSizeOf({ maxStreamSize }: ResourceStreaming): number | 
   return maxStreamSize === Infinity ? undefined : maxStreamSize
 }
 
-function isShort(envelope: Envelope): boolean {
+export function isShort(envelope: Envelope): boolean {
   try {
     return JSON.stringify(envelope).length <= LONGEST_ENVELOPE
   } catch {

@@ -18,6 +18,10 @@ export interface Requester {
 
 export interface WantedResource extends Requester {
   readonly uri: string
+  /** The name under which it is to be saved; `undefined`: its own. */
+  readonly filename?: string | undefined
+  /** It does not matter who fetches it. */
+  readonly isForAnyone?: boolean
 }
 
 /** Work for a client, which is aborted when the client goes. */

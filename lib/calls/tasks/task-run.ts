@@ -21,7 +21,7 @@ import { Timer } from '../../streams/timer.js'
 import { sendToEndpoint, tellEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { type EndpointAnswer, readAnswer } from '../../endpoint/endpoint-answer.js'
-import { HandlerContext, runInContext } from '../../http/handler-context.js'
+import { HandlerContext, type MakeLink, runInContext } from '../../http/handler-context.js'
 import { messagesIn } from '../../endpoint/late-answer.js'
 import { stringOf } from '../../http/response-headers.js'
 import type { StreamState } from '../../streams/stream-types.js'
@@ -242,7 +242,10 @@ function sent(
   signal: AbortSignal
 ): Promise<IncomingMessage> {
   const message = JSON.parse(text) as Message
-  return runInContext(new TaskContext(parts, task, signal), () =>
+  const { owner, sessionId: session } = task.facts
+  const { revision } = parts.sessions.of(owner, session)
+  const makeLink = parts.links?.for({ owner, session, revision, req, messages: [message] })
+  return runInContext(new TaskContext(parts, task, signal, makeLink), () =>
     sendToEndpoint(req, message, { text, headers, signal })
   )
 }
@@ -252,8 +255,8 @@ class TaskContext extends HandlerContext {
   readonly #task: Task
   readonly #signal: AbortSignal
 
-  constructor(parts: InstanceParts, task: Task, signal: AbortSignal) {
-    super(parts, parts.newId())
+  constructor(parts: InstanceParts, task: Task, signal: AbortSignal, makeLink?: MakeLink) {
+    super(parts, parts.newId(), makeLink)
     this.#task = task
     this.#signal = signal
   }

@@ -26,11 +26,13 @@ import {
   type McpStreamsOptions,
   type McpStreamsStats,
   type DurationHint,
+  type LinkOptions,
   type OpenResource,
   type OwnerFunction,
   type Resource,
   type ResourceContext,
   type ResourceEntry,
+  type ResourceLink,
   type ResumableTransportOptions,
   type ResumeTokenFault,
   type ResumeTokensOptions,
@@ -244,6 +246,13 @@ const current: CurrentStream | undefined = currentStream()
 const same: CurrentStream | undefined = streams.current()
 // @ts-expect-error outside a handler there is none
 void currentStream().id
+const inLink: LinkOptions = { ttl: 60_000, filename: 'a.pdf', anyone: true }
+const link: ResourceLink | undefined = current?.link('db:7', inLink)
+void [link?.uri, link?.name, link?.mimeType]
+// @ts-expect-error a duration is a number
+streams.link('db:7', { ttl: '1m' })
+// @ts-expect-error a URI is a string
+streams.link(new URL('db:7'))
 
 if (current !== undefined) {
   const id: string = current.id
@@ -365,6 +374,8 @@ void [
 const INFO = { name: 'types', version: '1.0.0' }
 const shared = mcpStreams()
 const wrapped: TransportLike = resumableTransport(new StdioV1(), shared)
+new ServerV1(INFO).registerTool('report', {}, () => ({ content: [streams.link('db:7')] }))
+new ServerV2(INFO).registerTool('report', {}, () => ({ content: [streams.link('db:7')] }))
 void new ServerV1(INFO).connect(wrapped)
 void new ServerV2(INFO).connect(resumableTransport(new StdioV2(), shared, { owner: 'ann' }))
 serveStdio(() => new ServerV2(INFO), {

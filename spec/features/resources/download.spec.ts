@@ -552,7 +552,7 @@ describe('a download URL', () => {
   })
 })
 
-it('where there is no publicUrl, a parameter of that name is the application’s', async () => {
+it('a parameter of that name with a value that is no id of ours is the application’s', async () => {
   const { url, headers, endpoint } = await serveResources(() => ({ path: file }))
   const before = endpoint.requests.length
   await whole(fetchUrl(`${url}?download=1`, headers, 'PUT'))
