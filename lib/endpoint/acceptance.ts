@@ -1,10 +1,9 @@
 // Whether the endpoint has accepted messages that have no response.
 import type { ServerResponse } from 'node:http'
 import { errorInText, LONGEST_REPLY } from './admission.js'
-import { observeBody } from '../http/observe-body.js'
+import { watchBody } from '../http/body-watch.js'
+import { patchedResponse } from '../http/patched-response.js'
 import type { RequestContext } from './request-context.js'
-import { pipelineOf } from '../http/response-pipeline.js'
-import { Stage } from '../http/stage.js'
 
 export interface Acceptance {
   readonly isAccepted: boolean
@@ -46,8 +45,6 @@ function watchOver(res: ServerResponse): Watch {
 
 class Watch {
   hasError: boolean | undefined
-  /** Set if the client left before the endpoint was called. */
-  #end: EndOfAnswer | undefined
   readonly #res: ServerResponse
 
   constructor(res: ServerResponse) {
@@ -58,36 +55,14 @@ class Watch {
     const res = this.#res
     if (!res.destroyed) return void res.once('close', listener)
     // The client has left already: `close` is not emitted again, and the answer counts.
-    if (this.#end === undefined) pipelineOf(res).add((this.#end = new EndOfAnswer()))
-    this.#end.listeners.push(listener)
+    patchedResponse(res).onceEnded(listener)
   }
 
   readAlong(): void {
     if (this.hasError !== undefined) return
     this.hasError = false
-    observeBody(this.#res, LONGEST_REPLY, body => {
+    watchBody(this.#res, LONGEST_REPLY, body => {
       this.hasError = body.length > 0 && errorInText(body.toString('utf8')) !== undefined
     })
-  }
-}
-
-class EndOfAnswer extends Stage {
-  readonly kind = 'record'
-  listeners: (() => void)[] = []
-
-  override end(args: readonly unknown[]): ServerResponse {
-    this.#isOver()
-    return this.next.end(args)
-  }
-
-  override destroy(error?: Error): ServerResponse {
-    this.#isOver()
-    return this.next.destroy(error)
-  }
-
-  #isOver(): void {
-    const { listeners } = this
-    this.listeners = []
-    process.nextTick(() => listeners.forEach(listener => listener()))
   }
 }

@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import { Quota } from '../streams/quota.js'
-import type { ObservedBody } from '../http/observe-body.js'
+import type { BodyWatch } from '../http/body-watch.js'
 
 export interface RecordedAnswer {
   readonly kind: 'answer'
@@ -55,7 +55,7 @@ export interface IdempotencyHost {
   settled(request: KeyedRequest, outcome: KeyedOutcome, isUnread: boolean): void
 }
 
-type Recording = Pick<ObservedBody, 'stop'>
+type Recording = Pick<BodyWatch, 'stop'>
 
 /** The endpoint at work on a call. */
 export interface KeyedRun {

@@ -6,7 +6,7 @@ import type { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts, PostOutcome } from './instance-parts.js'
 import { isLoopback } from '../http/loopback.js'
-import { observeBody } from '../http/observe-body.js'
+import { watchBody } from '../http/body-watch.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
 import { watchSession } from './unknown-session.js'
@@ -106,7 +106,7 @@ export function watchInitializeJson(context: RequestContext): InitializeAnswer {
     for (const { message } of writtenMessages(body.toString('utf8')))
       noteRevision(instance, answer, message)
   }
-  observeBody(res, LONGEST_INITIALIZE, ended, () => answer.sessionId !== undefined)
+  watchBody(res, LONGEST_INITIALIZE, ended, () => answer.sessionId !== undefined)
   return answer
 }
 

@@ -6,9 +6,7 @@ import signature from 'cookie-signature'
 import { hkdfSync } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerOf } from '../access/guards.js'
-import { foldHeaders, headersIn, statusLineIn } from '../http/response-headers.js'
-import { pipelineOf } from '../http/response-pipeline.js'
-import { Stage } from '../http/stage.js'
+import { patchedResponse } from '../http/patched-response.js'
 
 /** Option `cookie` of `McpStreamsOptions`. */
 export interface CookieOptions {
@@ -78,7 +76,10 @@ export class OwnerCookie {
       secure,
       path
     })
-    pipelineOf(res).add(new CookieStage(text))
+    patchedResponse(res).changeLastHead(head => {
+      if (head.status < BAD_REQUEST) head.appendHeader('Set-Cookie', text)
+      return undefined
+    })
   }
 
   #valueIn(req: IncomingMessage): string | undefined {
@@ -118,30 +119,4 @@ function encoded(owner: string): string {
 
 function decoded(text: string): string {
   return JSON.parse(Buffer.from(text, 'base64url').toString()) as string
-}
-
-/** Adds to `Set-Cookie` at the last moment. Node sends every head by `writeHead`. */
-class CookieStage extends Stage {
-  readonly kind = 'cookie'
-  readonly #text: string
-  #hasLeft = false
-
-  constructor(text: string) {
-    super()
-    this.#text = text
-  }
-
-  override writeHead(args: readonly unknown[]): ServerResponse {
-    const { next } = this
-    const isRefusal = Number(args[0]) >= BAD_REQUEST
-    if (this.#hasLeft || isRefusal) return next.writeHead(args)
-    this.#hasLeft = true
-    foldHeaders(headersIn(args), (name, value) => next.setHeader(name, value))
-    const present = next.getHeader('Set-Cookie')
-    next.setHeader('Set-Cookie', [
-      ...(present === undefined ? [] : [present].flat().map(String)),
-      this.#text
-    ])
-    return next.writeHead(statusLineIn(args))
-  }
 }

@@ -1,11 +1,11 @@
 // Records an answer while it is given, and gives it again.
 import type { ServerResponse } from 'node:http'
 import type { IdempotentRequest, KeyedRun, RecordedAnswer } from './idempotent-request.js'
-import { ObservedBody } from '../http/observe-body.js'
+import { BodyWatch } from '../http/body-watch.js'
+import { patchedResponse } from '../http/patched-response.js'
 import { claim } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
 import { foldHeaders, headersIn } from '../http/response-headers.js'
-import { pipelineOf } from '../http/response-pipeline.js'
 import { responseSink } from './response-sink.js'
 
 type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
@@ -18,13 +18,12 @@ export interface RecordedRun extends KeyedRun {
 
 /** The endpoint begins to work on a call: records its answer, unless that becomes a stream. */
 export function recordAnswer(call: IdempotentRequest, res: ServerResponse, run: RecordedRun): void {
-  const stage = new AnswerRecorder(call, res, run)
-  call.runs(run, stage)
-  pipelineOf(res).add(stage)
+  const recorder = new AnswerRecorder(call, res, run)
+  call.runs(run, recorder)
+  patchedResponse(res).watch(recorder)
 }
 
-class AnswerRecorder extends ObservedBody {
-  readonly kind = 'record'
+class AnswerRecorder extends BodyWatch {
   readonly #call: IdempotentRequest
   readonly #res: ServerResponse
   readonly #run: RecordedRun
@@ -37,15 +36,12 @@ class AnswerRecorder extends ObservedBody {
     this.#run = run
   }
 
-  override writeHead(args: readonly unknown[]): ServerResponse {
+  override head(args: readonly unknown[]): void {
     if (!this.#call.isSettled) this.#head = this.#read(args[0], headersIn(args))
-    return this.next.writeHead(args)
   }
 
-  override destroy(error?: Error): ServerResponse {
-    // The endpoint has broken off.
+  override destroyed(): void {
     this.#call.abandon()
-    return this.next.destroy(error)
   }
 
   override stop(): void {
@@ -59,7 +55,7 @@ class AnswerRecorder extends ObservedBody {
     return hasRoom
   }
 
-  protected ended(body: Buffer): void {
+  protected whole(body: Buffer): void {
     process.nextTick(() => this.#settle(body))
   }
 

@@ -1,9 +1,9 @@
 // The head of a captured response: the one that the endpoint gives, and the one that is sent.
 import {
-  type IncomingMessage,
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
-  ServerResponse,
+  OutgoingMessage,
+  type ServerResponse,
   STATUS_CODES
 } from 'node:http'
 import type { LateHead, ResponseHead } from './capture-types.js'
@@ -17,10 +17,10 @@ import {
   statusLineIn,
   stringOf,
   validateHead,
+  validStatus,
   withDirectives
 } from './response-headers.js'
-import type { ResponsePipeline } from './response-pipeline.js'
-import type { Layer } from './stage.js'
+import type { Layer, PatchedResponse } from './patched-response.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 
 /** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
@@ -61,13 +61,13 @@ export function untransformed(cacheControl: OutgoingHttpHeader | undefined): str
 }
 
 export class CapturedHead {
-  readonly #pipeline: ResponsePipeline
+  readonly #patched: PatchedResponse
   #given: HeadArguments | undefined
   /** The endpoint's head, never sent: the response was taken before the endpoint had begun. */
   #own: OwnHead | undefined
 
-  constructor(pipeline: ResponsePipeline) {
-    this.#pipeline = pipeline
+  constructor(patched: PatchedResponse) {
+    this.#patched = patched
   }
 
   get isGiven(): boolean {
@@ -79,7 +79,7 @@ export class CapturedHead {
   }
 
   accept(args: HeadArguments): void {
-    const { res } = this.#pipeline
+    const { res } = this.#patched
     const [status, reason] = args
     // As Node does it: what is set after `writeHead` is not sent.
     res.statusCode = Number(status)
@@ -90,13 +90,13 @@ export class CapturedHead {
 
   /** Takes the endpoint's head, which is not sent, as the wire has had another one. */
   acceptLate(args: HeadArguments): LateHead {
-    const { res } = this.#pipeline
+    const { res } = this.#patched
     const own = this.#own as OwnHead
     own.write(args, res.statusMessage)
     const status = own.status as number
     this.#given = SENT
     res.statusCode = status
-    res.statusMessage = own.made.statusMessage
+    res.statusMessage = own.statusMessage
     return {
       status,
       header: name => stringOf(own.getHeader(name)),
@@ -109,11 +109,11 @@ export class CapturedHead {
     const given = this.#given as HeadArguments
     this.#given = SENT
     foldHeaders(headersIn(given), (name, value) => wire.setHeader(name, value))
-    this.#pipeline.res.removeHeader('Content-Length')
+    this.#patched.res.removeHeader('Content-Length')
     setHeaders()
-    const { statusCode, statusMessage } = this.#pipeline.res
+    const { statusCode, statusMessage } = this.#patched.res
     wire.writeHead(statusLineIn(given))
-    Object.assign(this.#pipeline.res, { statusCode, statusMessage })
+    Object.assign(this.#patched.res, { statusCode, statusMessage })
   }
 
   /** Sends the endpoint's head as it is: the response is not ours to add to. */
@@ -124,22 +124,22 @@ export class CapturedHead {
   /** Sends a head of ours in the place of the one that the endpoint has given. */
   replace(wire: Layer, setHeaders: () => void, status = 200): void {
     this.#given = SENT
-    dropBodyHeaders(this.#pipeline.res)
+    dropBodyHeaders(this.#patched.res)
     setHeaders()
     wire.writeHead([status, STATUS_CODES[status] ?? ''])
   }
 
-  sendEarly(req: IncomingMessage, wire: Layer, setHeaders: () => void, status = 200): void {
-    const { res } = this.#pipeline
+  sendEarly(wire: Layer, setHeaders: () => void, status = 200): void {
+    const { res } = this.#patched
     // Plain properties, which Node does not read again once the head is out.
     const { statusCode, statusMessage } = res
-    const own = new OwnHead(req, res)
+    const own = new OwnHead(res)
     setHeaders()
     wire.writeHead([status])
     res.statusCode = statusCode
     res.statusMessage = statusMessage
     this.#own = own
-    own.takeOver(this.#pipeline)
+    own.takeOver(this.#patched)
   }
 }
 
@@ -191,36 +191,31 @@ const METHODS = new Map([
   )
 ])
 
-/** Headers that the handler sets after ours were sent: validated, then discarded. */
+/** What the handler sets after our head was sent: validated by Node, then discarded. */
 export class OwnHead {
-  readonly #req: IncomingMessage
   /** The headers so far. `#made` is made on demand: most endpoints set no more for a long time. */
   readonly #headers: readonly (readonly [string, OutgoingHttpHeader | undefined])[]
-  #made: ServerResponse | undefined
-  #status: number | undefined
+  #made: OutgoingMessage | undefined
+  status: number | undefined
+  statusMessage = ''
 
   /** Takes over what the endpoint has set so far, before anything of ours is set. */
-  constructor(req: IncomingMessage, res: ServerResponse) {
-    this.#req = req
+  constructor(res: ServerResponse) {
     this.#headers = Object.entries(res.getHeaders())
     dropBodyHeaders(res)
   }
 
   /** Directs head methods here. One that has been patched behind us stays as it is. */
-  takeOver(pipeline: ResponsePipeline): void {
-    ;(pipeline.res as Headed)[OWN_HEAD] = this
-    for (const [name, method] of METHODS) pipeline.replace(name, method)
+  takeOver(patched: PatchedResponse): void {
+    ;(patched.res as Headed)[OWN_HEAD] = this
+    for (const [name, method] of METHODS) patched.replace(name, method)
   }
 
-  get made(): ServerResponse {
+  get made(): OutgoingMessage {
     if (this.#made !== undefined) return this.#made
-    const made = new ServerResponse(this.#req)
+    const made = new OutgoingMessage()
     for (const [name, value] of this.#headers) made.setHeader(name, value as OutgoingHttpHeader)
     return (this.#made = made)
-  }
-
-  get status(): number | undefined {
-    return this.#status
   }
 
   setHeader(name: string, value: OutgoingHttpHeader): void {
@@ -233,11 +228,12 @@ export class OwnHead {
 
   /** Throws what Node would throw. */
   write(args: HeadArguments, statusMessage: string | undefined): void {
-    const [status, reason] = args
-    foldHeaders(headersIn(args), (name, value) => this.made.setHeader(name, value))
+    const [given, reason] = args
+    const status = validStatus(given)
     const message = typeof reason === 'string' ? reason : statusMessage
-    if (message === undefined) this.made.writeHead(status)
-    else this.made.writeHead(status, message)
-    this.#status = this.made.statusCode
+    validateHead(message, headersIn(args))
+    foldHeaders(headersIn(args), (name, value) => this.made.setHeader(name, value))
+    this.statusMessage = message ?? STATUS_CODES[status] ?? 'unknown'
+    this.status = status
   }
 }

@@ -14,9 +14,8 @@ import {
   type StateName
 } from './node-internals.js'
 import { endGuarded, wrote } from './reply.js'
-import type { ResponsePipeline } from './response-pipeline.js'
+import type { Layer, PatchedResponse } from './patched-response.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
-import type { Layer } from './stage.js'
 import { closeWhenIdle, facadeOf, whenClosed } from './sockets.js'
 import { warnOfThrow } from './warnings.js'
 
@@ -43,7 +42,7 @@ export class CapturedWire implements Sink {
   #isWriting = false
   readonly #req: IncomingMessage
   readonly #socket: Socket
-  readonly #pipeline: ResponsePipeline
+  readonly #patched: PatchedResponse
   readonly #host: CapturedWireHost
   readonly #events: DeferredEvents
   #isGone = false
@@ -57,13 +56,13 @@ export class CapturedWire implements Sink {
 
   constructor(
     req: IncomingMessage,
-    pipeline: ResponsePipeline,
+    patched: PatchedResponse,
     host: CapturedWireHost,
     events: DeferredEvents
   ) {
     this.#req = req
     this.#socket = req.socket
-    this.#pipeline = pipeline
+    this.#patched = patched
     this.#host = host
     this.#events = events
   }
@@ -71,7 +70,7 @@ export class CapturedWire implements Sink {
   // The head
 
   get #res(): ServerResponse {
-    return this.#pipeline.res
+    return this.#patched.res
   }
 
   get isWriting(): boolean {
@@ -99,7 +98,7 @@ export class CapturedWire implements Sink {
 
   sendEarlyHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
     const { head, next } = this.#host
-    head.sendEarly(this.#req, next, () => this.#setHeaders(contentType, setHeaders), status)
+    head.sendEarly(next, () => this.#setHeaders(contentType, setHeaders), status)
   }
 
   /** A head of ours in the place of the endpoint's, of which nothing leaves. */
@@ -139,7 +138,7 @@ export class CapturedWire implements Sink {
   }
 
   write(bytes: Uint8Array, onWritten?: () => void): boolean {
-    const isTold = onWritten !== undefined && this.#pipeline.isReusable
+    const isTold = onWritten !== undefined && this.#patched.isReusable
     return this.#attempt(() => this.#write(isTold ? [bytes, onWritten] : [bytes])) === true
   }
 
@@ -167,11 +166,11 @@ export class CapturedWire implements Sink {
   }
 
   get tellsWritten(): boolean {
-    return this.#pipeline.isReusable
+    return this.#patched.isReusable
   }
 
   get copies(): number {
-    return this.#pipeline.isReusable ? MOST_COPIED : 0
+    return this.#patched.isReusable ? MOST_COPIED : 0
   }
 
   get pending(): number {

@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
-import type { EventInterceptor, ResponsePipeline } from './response-pipeline.js'
+import type { EventInterceptor, PatchedResponse } from './patched-response.js'
 
 export interface DeferredEventsHost {
   readonly isTaken: boolean | undefined
@@ -32,7 +32,7 @@ const REQUEST_EVENTS = ['data', 'end', 'readable', ...HELD_REQUEST_EVENTS]
 
 export class DeferredEvents implements EventInterceptor {
   readonly #req: IncomingMessage
-  readonly #pipeline: ResponsePipeline
+  readonly #patched: PatchedResponse
   readonly #host: DeferredEventsHost
   #isReleased = false
   /** Socket events are for those in front of us only. */
@@ -53,10 +53,10 @@ export class DeferredEvents implements EventInterceptor {
   /** Emits to those in front of us: Node's `emit` of the response, or what they have made of it. */
   #emitter: AnyFunction = NATIVE.emit
 
-  constructor(req: IncomingMessage, pipeline: ResponsePipeline, host: DeferredEventsHost) {
-    const { res } = pipeline
+  constructor(req: IncomingMessage, patched: PatchedResponse, host: DeferredEventsHost) {
+    const { res } = patched
     this.#req = req
-    this.#pipeline = pipeline
+    this.#patched = patched
     this.#host = host
     const ofRequest = listenersOf(req, REQUEST_EVENTS)
     this.#isRequestHeard = ofRequest.length > 0
@@ -77,17 +77,17 @@ export class DeferredEvents implements EventInterceptor {
   /** Adds a listener of ours to the response: it hears the socket. */
   listen(event: string, listener: () => void): void {
     this.#inFront = [...this.#inFront, listener]
-    this.#pipeline.res.on(event, listener)
+    this.#patched.res.on(event, listener)
   }
 
   unlisten(event: string, listener: () => void): void {
-    this.#pipeline.res.off(event, listener)
+    this.#patched.res.off(event, listener)
     this.#inFront = this.#inFront.filter(other => other !== listener)
   }
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
   hold(): void {
-    if (!this.#isHolding) this.#emitter = this.#pipeline.interceptEvents(this)
+    if (!this.#isHolding) this.#emitter = this.#patched.interceptEvents(this)
     this.#isHolding = true
     this.#patchRequest()
   }
@@ -126,14 +126,14 @@ export class DeferredEvents implements EventInterceptor {
   }
 
   emitBehind(event: string): void {
-    this.#call(this.#pipeline.res, event, [], false)
+    this.#call(this.#patched.res, event, [], false)
   }
 
   // EventInterceptor
 
   emit(event: string, args: unknown[]): boolean {
     const isHeld = event !== 'drain' || this.#host.isTaken !== false
-    const { res } = this.#pipeline
+    const { res } = this.#patched
     // Node calls the response destroyed before its close; else somebody emits that by hand.
     const isOfWire = event !== 'close' || res.destroyed
     if (!this.#isHolding || !isHeld || !isOfWire || !HELD_RESPONSE_EVENTS.includes(event))

@@ -18,11 +18,10 @@ import {
   setView,
   showState
 } from './captured-wire.js'
-import { callbackIn, hasChunk, headersSentError, swallow, tooLate, withBytes } from './chunk.js'
+import { callbackIn, hasChunk, headersSentError, tooLate, withBytes } from './chunk.js'
 import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
-import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
-import { Stage } from './stage.js'
+import { type CapturingLayer, patchedResponse, type PatchedResponse } from './patched-response.js'
 import { warnOfThrow } from './warnings.js'
 
 /**
@@ -73,15 +72,14 @@ const TRANSITIONS: Readonly<
 }
 
 export class ResponseCapture
-  extends Stage
-  implements ResponseView, CapturedWireHost, DeferredEventsHost
+  implements CapturingLayer, ResponseView, CapturedWireHost, DeferredEventsHost
 {
-  readonly kind = 'capture'
+  /** The wire, as those in front of us have patched it. */
+  readonly next: PatchedResponse
   readonly #req: IncomingMessage
   #head: CapturedHead | undefined
   #wire: CapturedWire | undefined
   readonly #events: DeferredEvents
-  readonly #pipeline: ResponsePipeline
   #phase: CapturePhase = 'undecided'
   #capture: Capture | undefined
   #isKept = false
@@ -94,13 +92,12 @@ export class ResponseCapture
   }
 
   constructor(req: IncomingMessage, res: ServerResponse, host: ResponseCaptureHost) {
-    super()
     this.#req = req
-    this.#pipeline = pipelineOf(res)
+    this.next = patchedResponse(res)
     this.#host = host
-    this.#events = new DeferredEvents(req, this.#pipeline, this)
+    this.#events = new DeferredEvents(req, this.next, this)
     setView(res, this)
-    this.#pipeline.add(this)
+    this.next.capture(this)
   }
 
   get isTaken(): boolean | undefined {
@@ -110,11 +107,11 @@ export class ResponseCapture
   // Both are made on demand, as most responses pass.
 
   get head(): CapturedHead {
-    return (this.#head ??= new CapturedHead(this.#pipeline))
+    return (this.#head ??= new CapturedHead(this.next))
   }
 
   get wire(): CapturedWire {
-    return (this.#wire ??= new CapturedWire(this.#req, this.#pipeline, this, this.#events))
+    return (this.#wire ??= new CapturedWire(this.#req, this.next, this, this.#events))
   }
 
   /** Holds the close from now on: a client may ask for the response again, whatever it will be. */
@@ -145,7 +142,7 @@ export class ResponseCapture
   leave(): void {
     if (!this.#step('leave')) return
     // Nothing is left to do, except for a response whose close is held.
-    if (!this.#isKept) this.#pipeline.remove(this)
+    if (!this.#isKept) this.next.release()
   }
 
   /** The endpoint's head is not sent. `false`: it has begun, or the client has gone. */
@@ -154,7 +151,7 @@ export class ResponseCapture
     if (res.headersSent || res.writableEnded || res.destroyed || !this.#step('takeEarly'))
       return false
     this.#capture = capture
-    this.#pipeline.showHead()
+    this.next.showHead()
     this.#holdEvents()
     this.#begin(capture)
     return true
@@ -186,7 +183,7 @@ export class ResponseCapture
     this.#step('stepAside')
     this.#events.passOn()
     this.wire.unwatch()
-    this.#pipeline.remove(this)
+    this.next.release()
     // Its client has gone meanwhile, which those behind us may hear now.
     if (this.wire.isGone) this.release()
     this.head.sendUntouched(this.next)
@@ -194,7 +191,7 @@ export class ResponseCapture
   }
 
   get #res(): ServerResponse {
-    return this.#pipeline.res
+    return this.next.res
   }
 
   /** `false`: the step has no effect in this phase. */
@@ -260,9 +257,9 @@ export class ResponseCapture
     return true
   }
 
-  // Stage
+  // CapturingLayer
 
-  override writeHead(args: readonly unknown[]): ServerResponse {
+  writeHead(args: readonly unknown[]): ServerResponse {
     const head = args as HeadArguments
     if (this.#isHeadDueLate) return this.#acceptLateHead(head)
     if (this.#isCaptured) throw headersSentError('write')
@@ -270,26 +267,27 @@ export class ResponseCapture
     return this.#isCaptured ? this.#res : this.next.writeHead(head)
   }
 
-  override write(args: readonly unknown[]): boolean {
+  write(args: readonly unknown[]): boolean {
     if (this.#mayDecide) this.#decideImplicitly()
-    if (!this.#isCaptured) return this.#isAlone ? swallow(args) : this.next.write(args)
+    if (!this.#isCaptured)
+      return this.#isAlone ? this.next.swallow(args, false) : this.next.write(args)
     return this.#write(args)
   }
 
-  override end(args: readonly unknown[]): ServerResponse {
+  end(args: readonly unknown[]): ServerResponse {
     if (this.#mayDecide) this.#decideImplicitly()
     if (this.#isCaptured) return this.#end(args)
     if (!this.#isAlone) return this.next.end(args)
-    swallow(args)
+    this.next.swallow(args, true)
     return this.#res
   }
 
-  override flushHeaders(): void {
+  flushHeaders(): void {
     this.#decideImplicitly()
     if (!this.#isCaptured) this.next.flushHeaders()
   }
 
-  override setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
     const own = this.#head?.own
     const isHeld = this.#phase === 'headed' && this.#isHeadHeld
     if (isHeld || own?.status !== undefined) throw headersSentError('set')
@@ -298,7 +296,7 @@ export class ResponseCapture
     return this.#res
   }
 
-  override getHeader(name: string): OutgoingHttpHeader | undefined {
+  getHeader(name: string): OutgoingHttpHeader | undefined {
     const own = this.#head?.own
     const value = own === undefined ? this.next.getHeader(name) : own.getHeader(name)
     if (!isCacheControl(name)) return value
@@ -310,19 +308,19 @@ export class ResponseCapture
   }
 
   /** Node asks for a missing head. In the phase `headed` there is one, which is sent later. */
-  override implicitHeader(): void {
+  implicitHeader(): void {
     if (this.#head?.own !== undefined) this.#decideImplicitly()
     else if (this.#phase !== 'headed') this.next.implicitHeader()
   }
 
-  override destroy(error?: Error): ServerResponse {
+  destroy(error?: Error): ServerResponse {
     if (this.#events.isHolding && isAbortedByNode(error)) return this.#res
     if (!this.#isCaptured && !this.#isHeard) return this.next.destroy(error)
     this.abort()
     return this.#res
   }
 
-  override get hasHead(): boolean {
+  get hasHead(): boolean {
     if (this.#head === undefined) return this.next.hasHead
     const { isGiven, own } = this.#head
     return isGiven || ((own === undefined || this.wire.isWriting) && this.next.hasHead)
@@ -366,7 +364,7 @@ export class ResponseCapture
     this.head.accept(args)
     this.#holdEvents()
     this.#isHeadHeld = this.#attempt(() => capture.sendHead?.() ?? false) === false
-    if (this.#isHeadHeld) this.#pipeline.showHead()
+    if (this.#isHeadHeld) this.next.showHead()
     // An endpoint may write its head and then nothing for minutes: the link must be sent now.
     process.nextTick(() => {
       if (this.#phase === 'headed' && this.#step('begin')) this.#begin(capture)

@@ -59,6 +59,15 @@ export function validateHead(statusMessage: string | undefined, headers: unknown
   }
 }
 
+/** As Node takes it, and throws at what it does not take. */
+export function validStatus(given: unknown): number {
+  const status = Number(given) | 0
+  if (status >= 100 && status <= 999) return status
+  throw Object.assign(new RangeError(`Invalid status code: ${String(given)}`), {
+    code: 'ERR_HTTP_INVALID_STATUS_CODE'
+  })
+}
+
 export function headersIn([, reason, last]: readonly unknown[]): unknown {
   return typeof reason === 'string' ? last : (last ?? reason)
 }

@@ -1,5 +1,5 @@
 // Changes single messages of the endpoint, and leaves every other byte as it is.
-import type { ServerResponse } from 'node:http'
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import { isEventStreamType, isJsonType } from '../protocol/media-types.js'
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import { spliceJson } from '../protocol/json-splice.js'
@@ -23,8 +23,7 @@ import {
   statusLineIn,
   stringOf
 } from './response-headers.js'
-import { pipelineOf, type ResponsePipeline } from './response-pipeline.js'
-import { Stage } from './stage.js'
+import { type Layer, patchedResponse, type PatchedResponse } from './patched-response.js'
 
 /** Reads a header of the answer, by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined
@@ -33,7 +32,15 @@ export interface Rewriting {
   /** Bytes of an answer, or of one event, that are looked at. What is larger stays as it is. */
   readonly limit: number
   /** Shares what is unchanged with the original; `undefined`: the message stays as it is. */
-  readonly rewrite: (message: Message, header: ReadHeader) => Message | undefined
+  readonly rewrite?: (message: Message, header: ReadHeader) => Message | undefined
+  /**
+   * The head is held until the first message has come, and gets these headers then. `first`: that
+   * message, or all of a JSON answer; empty if there is none, or it is too large.
+   */
+  readonly headersFor?: (
+    first: readonly Message[],
+    header: ReadHeader
+  ) => Readonly<Record<string, string>>
 }
 
 type HeadArguments = readonly [status: number, reason?: unknown, headers?: unknown]
@@ -53,83 +60,142 @@ const LF = 10
 
 const OF_BODY = ['ETag', 'Content-MD5', 'Digest', 'Content-Digest', 'Repr-Digest']
 
+/** Of several, the one that is added last sees a message first. */
 export function rewriteAnswer(res: ServerResponse, rewriting: Rewriting): void {
-  const pipeline = pipelineOf(res)
-  pipeline.add(new RewrittenAnswer(pipeline, rewriting))
+  const patched = patchedResponse(res)
+  patched.rewriter(() => new RewrittenAnswer(patched)).add(rewriting)
 }
 
-class RewrittenAnswer extends Stage {
-  readonly kind = 'rewrite'
-  readonly #pipeline: ResponsePipeline
-  readonly #rewriting: Rewriting
+class RewrittenAnswer implements Layer {
+  readonly #patched: PatchedResponse
+  #rewritings: readonly Rewriting[] = []
+  /** Bytes that are looked at for any of them. */
+  #limit = 0
   #state: State = 'undecided'
+  #header: ReadHeader = () => undefined
+  /** While it is held, it counts as sent: an error handler must not start another answer. */
   #head: HeadArguments | undefined
-  /** While a head is held it counts as sent: an error handler must not start another answer. */
-  #isHeadHeld = false
-  /** What has come of a JSON body. */
+  /** The first message has not come, and headers depend on it. */
+  #isHeadDue = false
+  /** What has come of a JSON body, or while the head is held. */
   readonly #held = new GatheredBytes()
-  readonly #events: RewrittenEvents
+  readonly #events = new RewrittenEvents(json => this.#changed(json))
 
-  constructor(pipeline: ResponsePipeline, rewriting: Rewriting) {
-    super()
-    this.#pipeline = pipeline
-    this.#rewriting = rewriting
-    this.#events = new RewrittenEvents(rewriting.limit, json => this.#changed(json))
+  constructor(patched: PatchedResponse) {
+    this.#patched = patched
+  }
+
+  add(rewriting: Rewriting): void {
+    this.#rewritings = [rewriting, ...this.#rewritings]
+    this.#limit = Math.max(this.#limit, rewriting.limit)
+    this.#isHeadDue ||= rewriting.headersFor !== undefined
   }
 
   get #res(): ServerResponse {
-    return this.#pipeline.res
+    return this.#patched.res
   }
 
-  override get hasHead(): boolean {
-    return this.#isHeadHeld || this.next.hasHead
+  get #next(): Layer {
+    return this.#patched.behindRewriter
   }
 
-  override implicitHeader(): void {
-    if (!this.#isHoldingHead) this.next.implicitHeader()
+  // Layer
+
+  get hasHead(): boolean {
+    return this.#head !== undefined || this.#next.hasHead
   }
 
-  get #isHoldingHead(): boolean {
-    return this.#state === 'json' && this.#head !== undefined
+  implicitHeader(): void {
+    if (this.#head === undefined) this.#next.implicitHeader()
   }
 
-  override writeHead(args: readonly unknown[]): ServerResponse {
+  writeHead(args: readonly unknown[]): ServerResponse {
     const head = args as HeadArguments
-    if (this.#isHoldingHead) throw headersSentError('write')
+    if (this.#head !== undefined) throw headersSentError('write')
     if (this.#state === 'undecided') this.#decide(head)
-    switch (this.#state) {
-      case 'json':
-        this.#head = head
-        this.#isHeadHeld = true
-        this.#pipeline.showHead()
-        return this.#res
-      case 'events':
-        return this.#sendHead(head)
-      default:
-        return this.next.writeHead(head)
-    }
+    if (this.#state === 'json' || (this.#state === 'events' && this.#isHeadDue))
+      return this.#holdHead(head)
+    return this.#state === 'events' ? this.#sendHead(head) : this.#next.writeHead(head)
   }
+
+  write(args: readonly unknown[]): boolean {
+    this.#decideImplicitly()
+    if (this.#state !== 'json' && this.#state !== 'events') return this.#next.write(args)
+    const [chunk, encoding] = args
+    const ready = withBytes(chunk, encoding, bytes =>
+      this.#state === 'json' ? this.#holdJson(bytes) : this.#wholeEvents(bytes)
+    )
+    if (ready.length === 0) return swallow(args) && !this.#res.writableNeedDrain
+    const callback = callbackIn(args)
+    return this.#next.write(callback === undefined ? [ready] : [ready, callback])
+  }
+
+  end(args: readonly unknown[]): ServerResponse {
+    this.#decideImplicitly()
+    if (this.#state !== 'json' && this.#state !== 'events') return this.#next.end(args)
+    const [chunk, encoding] = args
+    const isChunk = typeof chunk === 'string' || chunk instanceof Uint8Array
+    const last = isChunk ? Buffer.from(chunk as string, encodingIn(encoding)) : NOTHING
+    const rest = this.#state === 'json' ? this.#wholeJson(last) : this.#lastEvents(last)
+    const callback = callbackIn(args)
+    this.#state = 'untouched'
+    return this.#next.end([
+      ...(rest.length > 0 ? [rest] : []),
+      ...(callback === undefined ? [] : [callback])
+    ])
+  }
+
+  flushHeaders(): void {
+    this.#decideImplicitly()
+    // The head of a JSON answer is of no use to the client before the body, and may change with it.
+    if (this.#state !== 'json' && this.#head === undefined) this.#next.flushHeaders()
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+    return this.#next.setHeader(name, value)
+  }
+
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    return this.#next.getHeader(name)
+  }
+
+  destroy(error?: Error): ServerResponse {
+    return this.#next.destroy(error)
+  }
+
+  // The head
 
   #decide(head: HeadArguments): State {
     const given = headersIn(head)
     const header: ReadHeader = name => headerIn(given, name) ?? stringOf(this.#res.getHeader(name))
     this.#header = header
-    const contentType = header('content-type') ?? ''
-    const isPlain = isPlainEncoding(header('content-encoding'))
+    const contentType = this.#header('content-type') ?? ''
+    const isPlain = isPlainEncoding(this.#header('content-encoding'))
     if (Number(head[0]) !== 200 || !isPlain) this.#state = 'untouched'
     else if (isJsonType(contentType)) this.#state = 'json'
     else this.#state = isEventStreamType(contentType) ? 'events' : 'untouched'
     return this.#state
   }
 
-  #header: ReadHeader = () => undefined
-
   #decideImplicitly(): void {
     if (this.#state !== 'undecided') return
     const res = this.#res
+    if (this.#decide([res.statusCode]) !== 'events' || res.headersSent) return
     // A length that was set is not that of the body that will be sent.
-    if (this.#decide([res.statusCode]) === 'events' && !res.headersSent)
-      res.removeHeader('Content-Length')
+    res.removeHeader('Content-Length')
+    if (this.#isHeadDue) this.#holdHead([res.statusCode])
+  }
+
+  #holdHead(head: HeadArguments): ServerResponse {
+    this.#head = head
+    this.#patched.showHead()
+    return this.#res
+  }
+
+  #takeHead(): HeadArguments | undefined {
+    const head = this.#head
+    this.#head = undefined
+    return head
   }
 
   #sendHead(head: HeadArguments, length?: number): ServerResponse {
@@ -141,61 +207,48 @@ class RewrittenAnswer extends Stage {
       for (const name of OF_BODY) res.removeHeader(name)
       if (hadLength) res.setHeader('Content-Length', length)
     }
-    return this.next.writeHead(statusLineIn(head))
+    return this.#next.writeHead(statusLineIn(head))
   }
 
-  override write(args: readonly unknown[]): boolean {
-    this.#decideImplicitly()
-    if (this.#state !== 'json' && this.#state !== 'events') return this.next.write(args)
-    const [chunk, encoding] = args
-    const ready = withBytes(chunk, encoding, bytes =>
-      this.#state === 'json' ? this.#holdJson(bytes) : this.#wholeEvents(bytes)
-    )
-    if (ready.length === 0) return swallow(args) && !this.#res.writableNeedDrain
-    const callback = callbackIn(args)
-    return this.next.write(callback === undefined ? [ready] : [ready, callback])
+  /** The first message is there, or will not come. */
+  #completeHead(first: readonly Message[]): void {
+    if (!this.#isHeadDue) return
+    this.#isHeadDue = false
+    for (const { headersFor } of this.#rewritings)
+      for (const [name, value] of Object.entries(headersFor?.(first, this.#header) ?? {}))
+        this.#addToHead(name, value)
   }
 
-  override end(args: readonly unknown[]): ServerResponse {
-    this.#decideImplicitly()
-    if (this.#state !== 'json' && this.#state !== 'events') return this.next.end(args)
-    const [chunk, encoding] = args
-    const isChunk = typeof chunk === 'string' || chunk instanceof Uint8Array
-    const last = isChunk ? Buffer.from(chunk as string, encodingIn(encoding)) : Buffer.alloc(0)
-    const rest = this.#state === 'json' ? this.#wholeJson(last) : this.#lastEvents(last)
-    const callback = callbackIn(args)
-    this.#state = 'untouched'
-    return this.next.end([
-      ...(rest.length > 0 ? [rest] : []),
-      ...(callback === undefined ? [] : [callback])
-    ])
+  #addToHead(name: string, value: string): void {
+    const head = this.#head
+    if (head !== undefined && head.length > 1) {
+      foldHeaders(headersIn(head), (own, ownValue) => this.#next.setHeader(own, ownValue))
+      this.#head = statusLineIn(head) as HeadArguments
+    }
+    this.#next.setHeader(name, value)
   }
 
-  override flushHeaders(): void {
-    this.#decideImplicitly()
-    // The head of a JSON answer is of no use to the client before the body, and may change with it.
-    if (this.#state !== 'json') this.next.flushHeaders()
-  }
+  // The body
 
   /** Nothing while there is more to come; or all, once it is too large to be looked at. */
   #holdJson(bytes: Buffer): Buffer {
     this.#held.add(bytes)
-    if (this.#held.size <= this.#rewriting.limit) return NOTHING
+    if (this.#held.size <= this.#limit) return NOTHING
     this.#state = 'untouched'
-    this.#isHeadHeld = false
-    if (this.#head !== undefined) this.next.writeHead(this.#head)
+    this.#completeHead([])
+    const head = this.#takeHead()
+    if (head !== undefined) this.#next.writeHead(head)
     return this.#takeHeld()
   }
 
   #wholeJson(last: Buffer): Buffer {
     this.#held.add(last)
     const body = this.#takeHeld()
-    const changed = body.length > this.#rewriting.limit ? undefined : this.#changed(body)
-    const head = this.#head
-    this.#head = undefined
-    this.#isHeadHeld = false
+    const changed = this.#changed(body)
+    this.#completeHead([])
+    const head = this.#takeHead()
     if (head !== undefined) {
-      if (changed === undefined) this.next.writeHead(head)
+      if (changed === undefined) this.#next.writeHead(head)
       else this.#sendHead(head, changed.length)
     } else if (changed !== undefined && !this.#res.headersSent) {
       for (const name of OF_BODY) this.#res.removeHeader(name)
@@ -207,19 +260,45 @@ class RewrittenAnswer extends Stage {
 
   #wholeEvents(bytes: Buffer): Buffer {
     const ready = this.#events.push(bytes)
-    if (!this.#events.isTooLong) return ready
+    if (this.#events.pending <= this.#limit) return this.#behindHead(ready)
     // All that follows passes, too.
     this.#state = 'untouched'
-    return Buffer.concat([ready, this.#events.takeRest()])
+    this.#completeHead([])
+    return this.#behindHead(Buffer.concat([ready, this.#events.takeRest()]))
   }
 
   #lastEvents(last: Buffer): Buffer {
-    return Buffer.concat([this.#wholeEvents(last), this.#events.end()])
+    const bytes = Buffer.concat([this.#wholeEvents(last), this.#events.end()])
+    this.#completeHead([])
+    return this.#behindHead(bytes)
+  }
+
+  /** Sends the head if it is complete; else the bytes are held as well. */
+  #behindHead(bytes: Buffer): Buffer {
+    if (this.#head === undefined) return bytes
+    this.#held.add(bytes)
+    if (this.#isHeadDue) return NOTHING
+    this.#sendHead(this.#takeHead() as HeadArguments)
+    return this.#takeHeld()
   }
 
   /** `undefined`: there was nothing to change. */
   #changed(json: Buffer): Buffer | undefined {
-    return rewrittenJson(json, message => this.#rewriting.rewrite(message, this.#header))
+    if (json.length > this.#limit) return undefined
+    const messages: Message[] = []
+    const changed = rewrittenJson(json, message => {
+      messages.push(message)
+      return this.#rewritten(message, json.length)
+    })
+    if (messages.length > 0) this.#completeHead(messages)
+    return changed
+  }
+
+  #rewritten(message: Message, size: number): Message | undefined {
+    let rewritten: Message | undefined
+    for (const { limit, rewrite } of this.#rewritings)
+      if (size <= limit) rewritten = rewrite?.(rewritten ?? message, this.#header) ?? rewritten
+    return rewritten
   }
 
   #takeHeld(): Buffer {
@@ -231,21 +310,19 @@ class RewrittenAnswer extends Stage {
 
 /** Each event is held until it is whole, and every other byte stays as it is. */
 class RewrittenEvents {
-  readonly #limit: number
   readonly #changed: (json: Buffer) => Buffer | undefined
   readonly #blocks = new WholeBlocks()
   /** A block that was rewritten has ended with the CR of a CRLF, whose LF is to come. */
   #isLineFeedDue = false
 
   /** @param changed the data of an event as it is to be; `undefined`: it stays. */
-  constructor(limit: number, changed: (json: Buffer) => Buffer | undefined) {
-    this.#limit = limit
+  constructor(changed: (json: Buffer) => Buffer | undefined) {
     this.#changed = changed
   }
 
-  /** The event that has not come whole is too large to be looked at. */
-  get isTooLong(): boolean {
-    return this.#blocks.pending > this.#limit
+  /** Bytes of the event that has not come whole. */
+  get pending(): number {
+    return this.#blocks.pending
   }
 
   /** Returns the events that are whole. */
@@ -264,13 +341,12 @@ class RewrittenEvents {
   end(): Uint8Array {
     const rest = this.takeRest()
     const last = Buffer.concat([rest, BLANK_LINE])
-    return rest.length <= this.#limit ? (rewrittenEvent(last, this.#changed) ?? rest) : rest
+    return rewrittenEvent(last, this.#changed) ?? rest
   }
 
   #rewritten(block: Uint8Array): Uint8Array {
     const own = this.#isLineFeedDue && block[0] === LF ? block.subarray(1) : block
     this.#isLineFeedDue = false
-    if (own.length > this.#limit) return own
     const rewritten = rewrittenEvent(own, this.#changed)
     if (rewritten === undefined) return own
     this.#isLineFeedDue = own.at(-1) === CR && own.at(-2) === LF

@@ -11,7 +11,7 @@ import type { RequestContext } from '../endpoint/request-context.js'
 import { isSealed, nameIn, Seals } from './seal.js'
 import { Revivals, Session } from './revivals.js'
 import { type SharedKeeper, SharedMemory } from './shared-memory.js'
-import { SealingHead, TranslatedHead } from './session-heads.js'
+import { sealHead, translateHead } from './session-heads.js'
 
 /** Option `sessions` of `McpStreamsOptions`. */
 export interface SessionsOptions {
@@ -137,9 +137,7 @@ export class SurvivingSessions {
     const isBeginning = soleRequest !== undefined && isInitialize(soleRequest)
     if (isBeginning && isOfClient) {
       const { id, params } = soleRequest
-      SealingHead.addTo(res, id, (endpointId, result) =>
-        this.#sealed(owner, endpointId, params, result)
-      )
+      sealHead(res, id, (endpointId, result) => this.#sealed(owner, endpointId, params, result))
     }
     if (session === undefined) return next()
     if (soleRequest !== undefined) this.#shared?.noteWish(session.name, soleRequest)
@@ -160,7 +158,7 @@ export class SurvivingSessions {
     // An id that it has never had: the endpoint itself says that it does not know it.
     if (session.state !== 'ended') {
       showSession(req, session.endpointId)
-      TranslatedHead.addTo(res, session, !isLoopback(req))
+      translateHead(res, session, !isLoopback(req))
     }
     next()
   }

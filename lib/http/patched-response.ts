@@ -1,0 +1,407 @@
+// The one place where a response is patched: what happens to it from the endpoint to the wire.
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
+import { swallow } from './chunk.js'
+import {
+  ASKS_HEADERS_SENT,
+  hasMadeHead,
+  hasNativeWrite,
+  METHOD_NAMES,
+  methodsOf,
+  type ResponseMethods,
+  writeChunk
+} from './node-internals.js'
+import { foldHeaders, headerIn, headersIn, statusLineIn, stringOf } from './response-headers.js'
+
+/** Takes what is done to a response. Arguments are those of Node's methods. */
+export interface Layer {
+  writeHead(args: readonly unknown[]): ServerResponse
+  write(args: readonly unknown[]): boolean
+  end(args: readonly unknown[]): ServerResponse
+  flushHeaders(): void
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse
+  getHeader(name: string): OutgoingHttpHeader | undefined
+  destroy(error?: Error): ServerResponse
+  /** Node asks for a head that has not been written. */
+  implicitHeader(): void
+  /** Whether there is a head, as far as those behind this layer are concerned. */
+  readonly hasHead: boolean
+}
+
+/** A layer that may take the response: then it goes to a stream, and not to the wire. */
+export interface CapturingLayer extends Layer {
+  /** `undefined`: its head is not due yet. */
+  readonly isTaken: boolean | undefined
+}
+
+/** Reads along what passes to the wire. */
+export interface Watch {
+  head(args: readonly unknown[]): void
+  write(args: readonly unknown[]): void
+  end(args: readonly unknown[]): void
+  destroyed(): void
+}
+
+/** A head before it passes. */
+export interface HeadInMaking {
+  status: number
+  /** The endpoint has written it; else Node is about to make it of what has been set. */
+  readonly isExplicit: boolean
+  header(name: string): string | undefined
+  setHeader(name: string, value: OutgoingHttpHeader): void
+  removeHeader(name: string): void
+  /** Another value beside those that there are. */
+  appendHeader(name: string, value: string): void
+}
+
+/** Returns what is to stand in front of the body of a head that the endpoint has written. */
+export type HeadChange = (head: HeadInMaking) => Uint8Array | undefined
+
+/** Emits the events of a response in Node's place. */
+export interface EventInterceptor {
+  emit(event: string, args: unknown[]): boolean
+}
+
+type AnyMethod = (...args: unknown[]) => unknown
+
+const PATCHED = Symbol('express-mcp-streams.patched')
+
+interface Patched {
+  [PATCHED]?: PatchedResponse
+}
+
+export function patchedResponse(res: ServerResponse): PatchedResponse {
+  return (res as Patched)[PATCHED] ?? new PatchedResponse(res)
+}
+
+const NO_CHANGES: readonly HeadChange[] = []
+const NO_WATCHES: readonly Watch[] = []
+
+/**
+ * From the endpoint to the wire: its head is changed, its messages are rewritten, the response is
+ * captured or its body is watched, and whatever the head is in the end, it carries the cookie. As a
+ * layer, it is the wire.
+ */
+export class PatchedResponse implements Layer {
+  readonly res: ServerResponse
+  /** Node's methods, or what those in front of us have patched over them. */
+  readonly methods: ResponseMethods
+  /** The memory of what is written may be reused once Node is done with it. */
+  readonly isReusable: boolean
+  #rewriter: Layer | undefined
+  #capture: CapturingLayer | undefined
+  /** Made once, to the endpoint's own head. */
+  #changes = NO_CHANGES
+  #lastChange: HeadChange | undefined
+  #watches = NO_WATCHES
+  #endListeners: (() => void)[] | undefined
+  #showsHead = false
+  /** The response is being written to the wire: `headersSent` is asked by the runtime. */
+  isOnWire = false
+
+  constructor(res: ServerResponse) {
+    this.res = res
+    this.isReusable = hasNativeWrite(res)
+    const methods = methodsOf(res)
+    this.methods = ASKS_HEADERS_SENT ? onWire(methods) : methods
+    ;(res as Patched)[PATCHED] = this
+    Object.assign(res, PATCHES)
+  }
+
+  // What happens to it
+
+  /** Those that are added later are asked first. */
+  changeHead(change: HeadChange): void {
+    this.#changes = [change, ...this.#changes]
+  }
+
+  /** At the wire, whatever the head is by then, and whoever has written it. */
+  changeLastHead(change: HeadChange): void {
+    this.#lastChange = change
+  }
+
+  /** The one that rewrites it; `make`: where there is none yet. */
+  rewriter<T extends Layer>(make: () => T): T {
+    return (this.#rewriter ??= make()) as T
+  }
+
+  capture(layer: CapturingLayer): void {
+    this.#capture = layer
+  }
+
+  /** Reads the body along, unless the response is taken. */
+  watch(watch: Watch): void {
+    this.#watches = [...this.#watches, watch]
+  }
+
+  /** When the endpoint ends or destroys its response, in the next tick. */
+  onceEnded(listener: () => void): void {
+    this.#endListeners ??= []
+    this.#endListeners.push(listener)
+  }
+
+  /** Nothing is left to do for its capture: the response may get its methods back. */
+  release(): void {
+    this.#capture = undefined
+    const isNeeded =
+      this.#rewriter !== undefined ||
+      this.#lastChange !== undefined ||
+      this.#endListeners !== undefined ||
+      this.#changes !== NO_CHANGES ||
+      this.#watches !== NO_WATCHES
+    if (isNeeded) return
+    // But for those that have been patched on top.
+    const methods = this.res as unknown as Record<keyof ResponseMethods, unknown>
+    for (const name of METHOD_NAMES)
+      if (methods[name] === PATCHES[name]) methods[name] = this.methods[name]
+  }
+
+  /** From now on `headersSent` tells what the layers say. */
+  showHead(): void {
+    if (this.#showsHead) return
+    this.#showsHead = true
+    Object.defineProperty(this.res, 'headersSent', HEADERS_SENT)
+  }
+
+  /** Returns what emitted events before: Node, or those who have patched it. */
+  interceptEvents(interceptor: EventInterceptor): AnyMethod {
+    const { res } = this
+    const emitter = res.emit as AnyMethod
+    const emit = (event: string | symbol, ...args: unknown[]): boolean =>
+      interceptor.emit(event as string, args)
+    res.emit = emit
+    return emitter
+  }
+
+  /** Replaces a method of Node's. One that other code has patched stays as it is. */
+  replace(name: string, method: AnyMethod): void {
+    const { res } = this
+    if (Object.hasOwn(res, name) || !(name in res)) return
+    ;(res as unknown as Record<string, AnyMethod>)[name] = method
+  }
+
+  // What the endpoint does
+
+  /** What the endpoint calls. */
+  get top(): Layer {
+    return this.#rewriter ?? this.behindRewriter
+  }
+
+  get behindRewriter(): Layer {
+    return this.#capture ?? this
+  }
+
+  headGiven(args: readonly unknown[]): ServerResponse {
+    if (this.#changes === NO_CHANGES) return this.top.writeHead(args)
+    const head = new HeadOnItsWay(this.res, this.top, args)
+    const behind = this.#change(head)
+    const res = this.top.writeHead(head.args)
+    for (const bytes of behind) this.behindRewriter.write([bytes])
+    return res
+  }
+
+  /** Before anything that makes Node send a head. */
+  implyHead(): void {
+    if (this.#changes === NO_CHANGES || this.top.hasHead) return
+    const { res } = this
+    const head = new HeadOnItsWay(res, this.top)
+    this.#change(head)
+    if (head.status !== res.statusCode) res.statusCode = head.status
+  }
+
+  #change(head: HeadInMaking): Uint8Array[] {
+    const changes = this.#changes
+    this.#changes = NO_CHANGES
+    return changes.flatMap(change => change(head) ?? [])
+  }
+
+  ended(): void {
+    const listeners = this.#endListeners
+    this.#endListeners = undefined
+    if (listeners !== undefined) process.nextTick(() => listeners.forEach(listener => listener()))
+  }
+
+  // Layer: the wire
+
+  writeHead(args: readonly unknown[]): ServerResponse {
+    const { res, methods } = this
+    if (this.#isWatched) for (const watch of this.#watches) watch.head(args)
+    const change = this.#lastChange
+    if (change === undefined) return methods.writeHead.apply(res, args as unknown[])
+    this.#lastChange = undefined
+    const head = new HeadOnItsWay(res, this, args)
+    change(head)
+    return methods.writeHead.apply(res, head.args as unknown[])
+  }
+
+  write(args: readonly unknown[]): boolean {
+    if (this.#isWatched) for (const watch of this.#watches) watch.write(args)
+    if (this.isReusable) return writeChunk(this.res, args)
+    return this.methods.write.apply(this.res, args as unknown[])
+  }
+
+  end(args: readonly unknown[]): ServerResponse {
+    if (this.#isWatched) for (const watch of this.#watches) watch.end(args)
+    return this.methods.end.apply(this.res, args as unknown[])
+  }
+
+  /** Its client has gone: what is written goes nowhere, and is watched all the same. */
+  swallow(args: readonly unknown[], isEnd: boolean): boolean {
+    for (const watch of this.#watches) {
+      if (isEnd) watch.end(args)
+      else watch.write(args)
+    }
+    return swallow(args)
+  }
+
+  get #isWatched(): boolean {
+    return this.#watches !== NO_WATCHES && this.#capture?.isTaken !== true
+  }
+
+  flushHeaders(): void {
+    this.methods.flushHeaders.call(this.res)
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+    return this.methods.setHeader.call(this.res, name, value)
+  }
+
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    return this.methods.getHeader.call(this.res, name)
+  }
+
+  destroy(error?: Error): ServerResponse {
+    if (this.#isWatched) for (const watch of this.#watches) watch.destroyed()
+    return this.methods.destroy.call(this.res, error)
+  }
+
+  implicitHeader(): void {
+    this.methods._implicitHeader.call(this.res)
+  }
+
+  get hasHead(): boolean {
+    return hasMadeHead(this.res)
+  }
+}
+
+class HeadOnItsWay implements HeadInMaking {
+  status: number
+  readonly #res: ServerResponse
+  readonly #layer: Layer
+  #args: readonly unknown[] | undefined
+
+  /** @param args of `writeHead`; `undefined`: it has not been called. */
+  constructor(res: ServerResponse, layer: Layer, args?: readonly unknown[]) {
+    this.#res = res
+    this.#layer = layer
+    this.#args = args
+    this.status = args === undefined ? res.statusCode : Number(args[0])
+  }
+
+  get isExplicit(): boolean {
+    return this.#args !== undefined
+  }
+
+  get args(): readonly unknown[] {
+    const args = this.#args ?? []
+    return this.status === Number(args[0]) ? args : [this.status, ...args.slice(1)]
+  }
+
+  header(name: string): string | undefined {
+    const given = this.#args && headersIn(this.#args)
+    return headerIn(given, name) ?? stringOf(this.#layer.getHeader(name))
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): void {
+    this.#fold()
+    this.#layer.setHeader(name, value)
+  }
+
+  removeHeader(name: string): void {
+    this.#fold()
+    this.#res.removeHeader(name)
+  }
+
+  appendHeader(name: string, value: string): void {
+    this.#fold()
+    const present = this.#layer.getHeader(name)
+    const values = present === undefined ? [] : [present].flat().map(String)
+    this.#layer.setHeader(name, [...values, value])
+  }
+
+  /** Onto the response, where single headers can be changed. */
+  #fold(): void {
+    const args = this.#args
+    if (args === undefined || args.length < 2) return
+    foldHeaders(headersIn(args), (name, value) => this.#layer.setHeader(name, value))
+    this.#args = statusLineIn(args)
+  }
+}
+
+function patchedOf(res: ServerResponse): PatchedResponse {
+  return (res as Patched)[PATCHED] as PatchedResponse
+}
+
+/** The same functions for every response: a call that waits should not cost ten closures. */
+const PATCHES: ResponseMethods = {
+  writeHead(this: ServerResponse, ...args) {
+    return patchedOf(this).headGiven(args)
+  },
+  write(this: ServerResponse, ...args) {
+    const patched = patchedOf(this)
+    patched.implyHead()
+    return patched.top.write(args)
+  },
+  end(this: ServerResponse, ...args) {
+    const patched = patchedOf(this)
+    patched.implyHead()
+    patched.ended()
+    return patched.top.end(args)
+  },
+  flushHeaders(this: ServerResponse) {
+    const patched = patchedOf(this)
+    patched.implyHead()
+    patched.top.flushHeaders()
+  },
+  setHeader(this: ServerResponse, name, value) {
+    return patchedOf(this).top.setHeader(name, value)
+  },
+  getHeader(this: ServerResponse, name) {
+    return patchedOf(this).top.getHeader(name)
+  },
+  destroy(this: ServerResponse, error) {
+    const patched = patchedOf(this)
+    patched.ended()
+    return patched.top.destroy(error)
+  },
+  _implicitHeader(this: ServerResponse) {
+    patchedOf(this).top.implicitHeader()
+  }
+}
+
+/** One descriptor for all responses keeps their shapes alike. */
+const HEADERS_SENT: PropertyDescriptor = {
+  configurable: true,
+  get(this: Patched) {
+    const patched = this[PATCHED] as PatchedResponse
+    return (patched.isOnWire ? patched : patched.top).hasHead
+  }
+}
+
+/** The same methods, which find the runtime's own `headersSent`. */
+function onWire(methods: ResponseMethods): ResponseMethods {
+  const wrapped = METHOD_NAMES.map(name => {
+    const method = methods[name] as AnyMethod
+    function call(this: Patched, ...args: unknown[]): unknown {
+      const patched = this[PATCHED] as PatchedResponse
+      const { isOnWire } = patched
+      patched.isOnWire = true
+      try {
+        return method.apply(this, args)
+      } finally {
+        patched.isOnWire = isOnWire
+      }
+    }
+    return [name, call] as const
+  })
+  return Object.fromEntries<unknown>(wrapped) as unknown as ResponseMethods
+}
