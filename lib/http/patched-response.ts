@@ -87,6 +87,9 @@ export class PatchedResponse implements Layer {
   readonly methods: ResponseMethods
   /** The memory of what is written may be reused once Node is done with it. */
   readonly isReusable: boolean
+  /** What the endpoint calls. */
+  top: Layer = this
+  behindRewriter: Layer = this
   #rewriter: Layer | undefined
   #capture: CapturingLayer | undefined
   /** Made once, to the endpoint's own head. */
@@ -104,7 +107,47 @@ export class PatchedResponse implements Layer {
     const methods = methodsOf(res)
     this.methods = ASKS_HEADERS_SENT ? onWire(methods) : methods
     ;(res as Patched)[PATCHED] = this
-    Object.assign(res, PATCHES)
+    Object.assign(res, PatchedResponse.#patches)
+  }
+
+  /** The same functions for every response: a call that waits should not cost ten closures. */
+  static readonly #patches: ResponseMethods = {
+    writeHead(this: ServerResponse, ...args) {
+      const patched = patchedOf(this)
+      return patched.#changes === NO_CHANGES
+        ? patched.top.writeHead(args)
+        : patched.#headGiven(args)
+    },
+    write(this: ServerResponse, ...args) {
+      const patched = patchedOf(this)
+      if (patched.#changes !== NO_CHANGES) patched.#implyHead()
+      return patched.top.write(args)
+    },
+    end(this: ServerResponse, ...args) {
+      const patched = patchedOf(this)
+      if (patched.#changes !== NO_CHANGES) patched.#implyHead()
+      if (patched.#endListeners !== undefined) patched.#ended(patched.#endListeners)
+      return patched.top.end(args)
+    },
+    flushHeaders(this: ServerResponse) {
+      const patched = patchedOf(this)
+      if (patched.#changes !== NO_CHANGES) patched.#implyHead()
+      patched.top.flushHeaders()
+    },
+    setHeader(this: ServerResponse, name, value) {
+      return patchedOf(this).top.setHeader(name, value)
+    },
+    getHeader(this: ServerResponse, name) {
+      return patchedOf(this).top.getHeader(name)
+    },
+    destroy(this: ServerResponse, error) {
+      const patched = patchedOf(this)
+      if (patched.#endListeners !== undefined) patched.#ended(patched.#endListeners)
+      return patched.top.destroy(error)
+    },
+    _implicitHeader(this: ServerResponse) {
+      patchedOf(this).top.implicitHeader()
+    }
   }
 
   // What happens to it
@@ -121,11 +164,13 @@ export class PatchedResponse implements Layer {
 
   /** The one that rewrites it; `make`: where there is none yet. */
   rewriter<T extends Layer>(make: () => T): T {
-    return (this.#rewriter ??= make()) as T
+    return (this.top = this.#rewriter ??= make()) as T
   }
 
-  capture(layer: CapturingLayer): void {
+  capture(layer: CapturingLayer | undefined): void {
     this.#capture = layer
+    this.behindRewriter = layer ?? this
+    this.top = this.#rewriter ?? this.behindRewriter
   }
 
   /** Reads the body along, unless the response is taken. */
@@ -141,7 +186,7 @@ export class PatchedResponse implements Layer {
 
   /** Nothing is left to do for its capture: the response may get its methods back. */
   release(): void {
-    this.#capture = undefined
+    this.capture(undefined)
     const isNeeded =
       this.#rewriter !== undefined ||
       this.#lastChange !== undefined ||
@@ -152,7 +197,7 @@ export class PatchedResponse implements Layer {
     // But for those that have been patched on top.
     const methods = this.res as unknown as Record<keyof ResponseMethods, unknown>
     for (const name of METHOD_NAMES)
-      if (methods[name] === PATCHES[name]) methods[name] = this.methods[name]
+      if (methods[name] === PatchedResponse.#patches[name]) methods[name] = this.methods[name]
   }
 
   /** From now on `headersSent` tells what the layers say. */
@@ -181,17 +226,7 @@ export class PatchedResponse implements Layer {
 
   // What the endpoint does
 
-  /** What the endpoint calls. */
-  get top(): Layer {
-    return this.#rewriter ?? this.behindRewriter
-  }
-
-  get behindRewriter(): Layer {
-    return this.#capture ?? this
-  }
-
-  headGiven(args: readonly unknown[]): ServerResponse {
-    if (this.#changes === NO_CHANGES) return this.top.writeHead(args)
+  #headGiven(args: readonly unknown[]): ServerResponse {
     const head = new HeadOnItsWay(this.res, this.top, args)
     const behind = this.#change(head)
     const res = this.top.writeHead(head.args)
@@ -199,9 +234,8 @@ export class PatchedResponse implements Layer {
     return res
   }
 
-  /** Before anything that makes Node send a head. */
-  implyHead(): void {
-    if (this.#changes === NO_CHANGES || this.top.hasHead) return
+  #implyHead(): void {
+    if (this.top.hasHead) return
     const { res } = this
     const head = new HeadOnItsWay(res, this.top)
     this.#change(head)
@@ -214,17 +248,16 @@ export class PatchedResponse implements Layer {
     return changes.flatMap(change => change(head) ?? [])
   }
 
-  ended(): void {
-    const listeners = this.#endListeners
+  #ended(listeners: readonly (() => void)[]): void {
     this.#endListeners = undefined
-    if (listeners !== undefined) process.nextTick(() => listeners.forEach(listener => listener()))
+    process.nextTick(() => listeners.forEach(listener => listener()))
   }
 
   // Layer: the wire
 
   writeHead(args: readonly unknown[]): ServerResponse {
     const { res, methods } = this
-    if (this.#isWatched) for (const watch of this.#watches) watch.head(args)
+    if (this.#watches !== NO_WATCHES) this.#tell(watch => watch.head(args))
     const change = this.#lastChange
     if (change === undefined) return methods.writeHead.apply(res, args as unknown[])
     this.#lastChange = undefined
@@ -234,13 +267,13 @@ export class PatchedResponse implements Layer {
   }
 
   write(args: readonly unknown[]): boolean {
-    if (this.#isWatched) for (const watch of this.#watches) watch.write(args)
+    if (this.#watches !== NO_WATCHES) this.#tell(watch => watch.write(args))
     if (this.isReusable) return writeChunk(this.res, args)
     return this.methods.write.apply(this.res, args as unknown[])
   }
 
   end(args: readonly unknown[]): ServerResponse {
-    if (this.#isWatched) for (const watch of this.#watches) watch.end(args)
+    if (this.#watches !== NO_WATCHES) this.#tell(watch => watch.end(args))
     return this.methods.end.apply(this.res, args as unknown[])
   }
 
@@ -253,8 +286,8 @@ export class PatchedResponse implements Layer {
     return swallow(args)
   }
 
-  get #isWatched(): boolean {
-    return this.#watches !== NO_WATCHES && this.#capture?.isTaken !== true
+  #tell(tell: (watch: Watch) => void): void {
+    if (this.#capture?.isTaken !== true) this.#watches.forEach(tell)
   }
 
   flushHeaders(): void {
@@ -270,7 +303,7 @@ export class PatchedResponse implements Layer {
   }
 
   destroy(error?: Error): ServerResponse {
-    if (this.#isWatched) for (const watch of this.#watches) watch.destroyed()
+    if (this.#watches !== NO_WATCHES) this.#tell(watch => watch.destroyed())
     return this.methods.destroy.call(this.res, error)
   }
 
@@ -339,43 +372,6 @@ class HeadOnItsWay implements HeadInMaking {
 
 function patchedOf(res: ServerResponse): PatchedResponse {
   return (res as Patched)[PATCHED] as PatchedResponse
-}
-
-/** The same functions for every response: a call that waits should not cost ten closures. */
-const PATCHES: ResponseMethods = {
-  writeHead(this: ServerResponse, ...args) {
-    return patchedOf(this).headGiven(args)
-  },
-  write(this: ServerResponse, ...args) {
-    const patched = patchedOf(this)
-    patched.implyHead()
-    return patched.top.write(args)
-  },
-  end(this: ServerResponse, ...args) {
-    const patched = patchedOf(this)
-    patched.implyHead()
-    patched.ended()
-    return patched.top.end(args)
-  },
-  flushHeaders(this: ServerResponse) {
-    const patched = patchedOf(this)
-    patched.implyHead()
-    patched.top.flushHeaders()
-  },
-  setHeader(this: ServerResponse, name, value) {
-    return patchedOf(this).top.setHeader(name, value)
-  },
-  getHeader(this: ServerResponse, name) {
-    return patchedOf(this).top.getHeader(name)
-  },
-  destroy(this: ServerResponse, error) {
-    const patched = patchedOf(this)
-    patched.ended()
-    return patched.top.destroy(error)
-  },
-  _implicitHeader(this: ServerResponse) {
-    patchedOf(this).top.implicitHeader()
-  }
 }
 
 /** One descriptor for all responses keeps their shapes alike. */
