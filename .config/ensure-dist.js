@@ -14,7 +14,10 @@ const sources = () => [
 ]
 
 // The types are what a build writes last, so an interrupted build counts as missing.
-const doors = ['index', 'client/index', 'client/node/index', 'redis/index']
+const doors = [
+  'index',
+  ...['client', 'client/node', 'cookie', 'redis'].map(door => `${door}/index`)
+]
 const built = [
   'command/index.js',
   ...doors.flatMap(door => [`${door}.js`, `${door}.cjs`, `${door}.d.cts`])

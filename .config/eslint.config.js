@@ -213,6 +213,10 @@ export default defineConfig(
     rules: imports([arrow('redis', ['backplane'])])
   },
   {
+    files: ['lib/cookie/**'],
+    rules: imports([arrow('cookie', ['access', 'endpoint', 'http', 'options'])])
+  },
+  {
     files: ['lib/options/**'],
     rules: imports([
       arrow('options', [
@@ -239,7 +243,7 @@ export default defineConfig(
   {
     // It uses the middleware as applications do.
     files: ['lib/proxy/**'],
-    rules: imports([arrow('proxy', ['access', 'index.js', 'protocol', 'redis'])])
+    rules: imports([arrow('proxy', ['access', 'cookie', 'index.js', 'protocol', 'redis'])])
   },
   {
     files: ['lib/command/**'],

@@ -10,10 +10,9 @@ import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
 import { Admissions } from './endpoint/admission.js'
 import { Connections } from './endpoint/connections.js'
-import type { ClientEventName, PostOutcome } from './endpoint/instance-parts.js'
+import type { ClientEventName, CookieCode, PostOutcome } from './endpoint/instance-parts.js'
 import { IdempotencyStore } from './endpoint/idempotency-store.js'
 import { ListenRules } from './endpoint/listen-rules.js'
-import { OwnerCookie } from './endpoint/owner-cookie.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { SlowAnswers } from './endpoint/slow-answers.js'
 import { Unanswered } from './endpoint/unanswered.js'
@@ -38,7 +37,7 @@ import type { Settings } from './options/options.js'
 export class Instance implements RoutesInstance {
   // Who a request is from.
   readonly owner: OwnerFunction
-  readonly cookie: OwnerCookie | undefined
+  readonly cookie: CookieCode | undefined
   readonly allowedOrigins: ReadonlySet<string>
   readonly sessions: Sessions
   readonly outcomes = new Set<(outcome: PostOutcome) => void>()
@@ -90,9 +89,9 @@ export class Instance implements RoutesInstance {
   readonly #onError: Settings['onError']
 
   constructor(settings: Settings) {
-    const { cookie, resources, maxStreams, maxBytes, maxStreamBytes, progress } = settings
+    const { resources, maxStreams, maxBytes, maxStreamBytes, progress } = settings
     this.owner = settings.owner
-    this.cookie = cookie && new OwnerCookie(cookie)
+    this.cookie = settings.cookie
     this.allowedOrigins = settings.allowedOrigins
     this.maxBodyBytes = settings.maxBodyBytes
     this.maxEventBytes = maxBytes

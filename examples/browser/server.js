@@ -7,6 +7,7 @@ import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middlew
 import cors from 'cors'
 import express from 'express'
 import { corsHeaders, mcpStreams } from 'express-mcp-streams'
+import { ownerCookie } from 'express-mcp-streams/cookie'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -29,7 +30,7 @@ export function createServer({ origin, token, pace = 300 }) {
     retry: 500, // a short time makes a short demo: the default is 3 s
     resumeInterval: { min: 0 },
     allowedOrigins: [origin],
-    cookie: { secret: randomBytes(32).toString('hex') }
+    cookie: ownerCookie({ secret: randomBytes(32).toString('hex') })
   })
 
   app.use(

@@ -1,5 +1,5 @@
 // What all requests of one instance share.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { Sessions } from '../streams/sessions.js'
 import type { Quota } from '../streams/quota.js'
@@ -16,7 +16,6 @@ import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { IdempotencyStore } from './idempotency-store.js'
 import type { ProgressReports } from './progress-reports.js'
-import type { OwnerCookie } from './owner-cookie.js'
 import type { SlowAnswers } from './slow-answers.js'
 import type { Unanswered } from './unanswered.js'
 
@@ -39,6 +38,14 @@ export interface PostOutcome {
   readonly sessionEnd: 'lost' | 'deleted' | undefined
 }
 
+/** What option `cookie` brings. */
+export interface CookieCode {
+  /** Good for reading alone. `undefined`: there is no cookie that says so. */
+  ownerIn(req: IncomingMessage): string | undefined
+  /** Lets the answer carry the cookie of this owner. */
+  addTo(req: IncomingMessage, res: ServerResponse, owner: string): void
+}
+
 export interface InstanceParts {
   readonly directory: Directory<InstanceShelves>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
@@ -46,7 +53,7 @@ export interface InstanceParts {
   /** Says who a request is from. */
   readonly owner: OwnerFunction
   /** The signed cookie that may also say so; `undefined`: there is none. */
-  readonly cookie: OwnerCookie | undefined
+  readonly cookie: CookieCode | undefined
   readonly table: StreamRegistry
   readonly sessions: Sessions
   /** Which clients the endpoint has admitted. */

@@ -3,7 +3,7 @@
 import { defaultOwner, type OwnerFunction } from '../access/guards.js'
 import type { Backplane } from '../backplane/types.js'
 import { MOST_ROUNDS } from '../calls/interim-result.js'
-import type { CookieOptions } from '../endpoint/owner-cookie.js'
+import type { CookieCode } from '../endpoint/instance-parts.js'
 import type { ProgressSettings } from '../endpoint/progress-reports.js'
 import type { StreamError } from '../protocol/errors.js'
 import { isObject } from '../protocol/json-rpc.js'
@@ -20,7 +20,7 @@ import {
   orNull,
   wholeNumber
 } from './checks.js'
-import { checkCookie, cookieSettings } from './cookie-options.js'
+import { codeOf, isPart, type OwnerCookie } from './part.js'
 import { checkResources, resourceSettings } from './resources-options.js'
 import {
   checkResumeTokens,
@@ -173,13 +173,10 @@ export interface McpStreamsOptions {
    */
   readonly owner?: OwnerFunction | undefined
   /**
-   * Carries the owner in a signed cookie too, for what a browser asks for by itself: `new
-   * EventSource(streamUrl)` and links to download URLs. Where `owner` gives one for a POST, the
-   * answer sets the cookie: `HttpOnly`, `SameSite=Strict`, `Secure` on https, for the path of the
-   * mount. Where `owner` gives none for a GET or HEAD, a valid cookie says who the owner is.
-   * Default: no cookies.
+   * Carries the owner in a signed cookie too, for what a browser asks for by itself:
+   * `ownerCookie({ secret })` of `express-mcp-streams/cookie`. Default: no cookies.
    */
-  readonly cookie?: CookieOptions | undefined
+  readonly cookie?: OwnerCookie | undefined
   /**
    * Origins besides the server's own whose pages may use stream URLs, as browsers send them
    * (`https://app.example`), or `['*']` for all. A request without an `Origin` header is not from a
@@ -303,7 +300,10 @@ export const OPTIONS = {
   handoffAfter: { unit: 'milliseconds', check: wholeNumber(0), default: 10_000 },
   notifications: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
   owner: { check: isFunction, default: defaultOwner },
-  cookie: { check: checkCookie, read: cookieSettings },
+  cookie: {
+    check: isPart('ownerCookie', 'express-mcp-streams/cookie'),
+    read: (value): CookieCode | undefined => codeOf(value)
+  },
   allowedOrigins: {
     check: must(isOrigins, "must be a list of origins such as 'https://app.example', or ['*']"),
     read: (value: readonly string[] = []): ReadonlySet<string> =>

@@ -6,6 +6,8 @@ import { type Check, didYouMean } from './checks.js'
 export type Option<Value, Options> = {
   readonly unit?: 'milliseconds' | 'seconds' | 'bytes' | undefined
   readonly check: Check
+  /** A value is wanted: the check is to refuse `undefined`. */
+  readonly isRequired?: boolean | undefined
 } & (
   | { readonly default: Value }
   | { readonly read: (value: Value | undefined, options: Options) => unknown }
@@ -40,13 +42,14 @@ export function settingsFrom<Options extends object, Table extends Schema<Option
 ): SettingsOf<Table, Options> {
   if (typeof options !== 'object' || (options as object | null) === null)
     throw new TypeError(`${of}: options must be an object`)
-  for (const [name, value] of Object.entries(options)) {
+  const names = Object.keys(table) as (keyof Options & string)[]
+  for (const name of Object.keys(options))
     if (!Object.hasOwn(table, name))
-      throw new TypeError(
-        `${of}: unknown option \`${name}\`${didYouMean(name, Object.keys(table))}`
-      )
-    const { check, unit } = table[name as keyof Options]
-    const fault = value === undefined ? undefined : check(value)
+      throw new TypeError(`${of}: unknown option \`${name}\`${didYouMean(name, names)}`)
+  for (const name of names) {
+    const { check, unit, isRequired }: Option<Options[typeof name], Options> = table[name]
+    const value = options[name]
+    const fault = value === undefined && isRequired !== true ? undefined : check(value)
     if (fault === undefined) continue
     const { text, given } = fault
     const inUnit = unit === undefined || given === undefined ? '' : ` (${unit})`
@@ -54,7 +57,7 @@ export function settingsFrom<Options extends object, Table extends Schema<Option
     throw new TypeError(`${of}: option \`${name}\` ${text}${inUnit}${was}`)
   }
   const settings: Record<string, unknown> = {}
-  for (const name of Object.keys(table) as (keyof Options & string)[]) {
+  for (const name of names) {
     const entry: Option<Options[typeof name], Options> = table[name]
     const value = options[name]
     if ('read' in entry) settings[name] = entry.read(value, options)

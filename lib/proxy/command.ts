@@ -1,6 +1,8 @@
 // The command `express-mcp-streams proxy <url>`: makes any MCP endpoint durable, from in front.
 import type { AddressInfo } from 'node:net'
-import { mcpStreams, type Backplane, type McpStreams } from '../index.js'
+import { ownerCookie, type OwnerCookieOptions } from '../cookie/index.js'
+import { mcpStreams, type Backplane, type McpStreams, type McpStreamsOptions } from '../index.js'
+import { isObject } from '../protocol/json-rpc.js'
 import { redisBackplane, type RedisClient } from '../redis/index.js'
 import { type Arguments, type Environment, parse, UsageError } from './arguments.js'
 import { Target } from './forward.js'
@@ -102,16 +104,25 @@ export async function proxy(args: readonly string[], around: Surroundings): Prom
 function streamsFor({ options, flags, redis }: Arguments, around: Surroundings): McpStreams {
   const backplane = redis === undefined ? {} : { backplane: backplaneOf(redis, around) }
   try {
-    return mcpStreams({ ...options, ...backplane })
+    return mcpStreams({ ...options, ...partsOf(options), ...backplane })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
     throw new UsageError(
       error.message
         .replace(/^mcpStreams: /, '')
+        .replace(/^(\w+): option /, (_, part: string) => `\`${OPTION_OF[part]}\`: `)
         .replace(/`(\w+)`/, (quoted, name: string) => flags.get(name) ?? quoted)
         .replace(/(?<=--.*: did you mean )`(\w+)`/, (_, name: string) => flagOf(name))
     )
   }
+}
+
+/** Functions that make the value of an option of theirs, which their messages begin with. */
+const OPTION_OF: Record<string, string | undefined> = { ownerCookie: 'cookie' }
+
+/** What needs code beside its values. */
+function partsOf({ cookie }: Arguments['options']): McpStreamsOptions {
+  return isObject(cookie) ? { cookie: ownerCookie(cookie as unknown as OwnerCookieOptions) } : {}
 }
 
 function backplaneOf(

@@ -6,6 +6,7 @@ import connect from 'connect'
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import supertest from 'supertest'
+import { ownerCookie } from '../../lib/cookie/index.js'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
 import { parseOptions } from '../../lib/options/options.js'
 import { Hub } from '../helpers/backplane/memory.js'
@@ -97,32 +98,8 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     handoffAfter: { good: [0, 10_000], bad: [-1, 0.5, NaN, Infinity, '10s', null] },
     owner: { good: [() => 'me', () => undefined, async () => 'me'], bad: [null, 'me', {}] },
     cookie: {
-      good: [
-        { secret: 'one' },
-        { secret: ['new', 'old'] },
-        { secret: 'one', name: undefined },
-        { secret: ['one'], name: '__Secure-streams' }
-      ],
-      bad: [
-        null,
-        true,
-        'secret',
-        ['secret'],
-        {},
-        { name: 'streams' },
-        { secret: '' },
-        { secret: [] },
-        { secret: ['new', ''] },
-        { secret: ['new', undefined] },
-        { secret: 42 },
-        { secret: 'one', name: '' },
-        { secret: 'one', name: 'two words' },
-        { secret: 'one', name: 'a=b' },
-        { secret: 'one', name: 'a;b' },
-        { secret: 'one', name: null },
-        { secret: 'one', name: '__Host-streams' },
-        { secret: 'one', maxAge: 1000 }
-      ]
+      good: [ownerCookie({ secret: 'one' })],
+      bad: [null, true, 'secret', {}, { secret: 'one' }, () => undefined, new Hub().join()]
     },
     allowedOrigins: {
       good: [
@@ -284,6 +261,69 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
   }
 const NAMES = Object.keys(CASES) as Name[]
 
+/** The same of the functions that make the values of options. */
+const PARTS: [
+  make: (options: never) => object,
+  good: object[],
+  bad: [fault: RegExp, options: unknown][]
+][] = [
+  [
+    ownerCookie,
+    [
+      { secret: 'one' },
+      { secret: ['new', 'old'] },
+      { secret: 'one', name: undefined },
+      { secret: ['one'], name: '__Secure-streams' }
+    ],
+    [
+      [/options must be/, undefined],
+      [/options must be/, null],
+      [/options must be/, 'secret'],
+      [/`secret`/, {}],
+      [/`secret`/, { name: 'streams' }],
+      [/`secret`/, { secret: '' }],
+      [/`secret`/, { secret: [] }],
+      [/`secret`/, { secret: ['hush', ''] }],
+      [/`secret`/, { secret: ['new', undefined] }],
+      [/`secret`/, { secret: 42 }],
+      [/`name`/, { secret: 'one', name: '' }],
+      [/`name`/, { secret: 'one', name: 'two words' }],
+      [/`name`/, { secret: 'one', name: 'a=b' }],
+      [/`name`/, { secret: 'one', name: 'a;b' }],
+      [/`name`/, { secret: 'one', name: null }],
+      [/`name`/, { secret: 'one', name: '__Host-streams' }],
+      [/`maxAge`$/, { secret: 'one', maxAge: 1000 }],
+      [/`Secret`: did you mean `secret`\?$/, { Secret: 'one' }]
+    ]
+  ]
+]
+
+describe.each(PARTS)('%p', (makePart, good, bad) => {
+  it.each(good.map(value => ({ value })))('takes $value', ({ value }) => {
+    expect(makePart(value as never)).toMatchObject({ madeBy: makePart.name })
+  })
+
+  it.each(bad)('says %p of %j', (fault, options) => {
+    const fails = () => makePart(options as never)
+    expect(fails).toThrow(TypeError)
+    expect(fails).toThrow(new RegExp(`^${makePart.name}: `))
+    expect(fails).toThrow(fault)
+    expect(fails).not.toThrow(/hush/)
+  })
+})
+
+describe('a value that carries its code', () => {
+  it.each([['cookie', 'ownerCookie', { secret: 'one' }]])(
+    'is wanted for %s, and where it is missing, its import is named',
+    (name, made, options) => {
+      expect(make({ [name]: options })).toThrow(
+        `mcpStreams: option \`${name}\` must be what \`${made}()\` makes: ` +
+          `import { ${made} } from 'express-mcp-streams/${name}'`
+      )
+    }
+  )
+})
+
 describe.each(NAMES)('option %s', name => {
   it.each(CASES[name].good.map(value => ({ value })))('takes $value', async ({ value }) => {
     const streams = mcpStreams({ [name]: value } as McpStreamsOptions)
@@ -368,11 +408,12 @@ describe('mcpStreams', () => {
   })
 
   it('leaves the options that it was given as they were, and keeps none of them', () => {
+    const COOKIE = ownerCookie({ secret: ['new', 'old'] })
     const written = (): McpStreamsOptions => ({
       retry: 50,
       resumeInterval: { max: 60 },
       allowedOrigins: ['https://App.example'],
-      cookie: { secret: ['new', 'old'] },
+      cookie: COOKIE,
       resumeTokens: { methods: ['tools/call'], hints: { report: { max: 1 } } }
     })
     const options = written()
@@ -388,8 +429,6 @@ describe('mcpStreams', () => {
         (options.resumeTokens as ResumeTokensOptions)[name]
       )
     expect(settings.allowedOrigins).not.toBe(options.allowedOrigins)
-    expect(settings.cookie).toEqual({ secrets: ['new', 'old'], name: 'mcp-streams' })
-    expect(settings.cookie?.secrets).not.toBe(options.cookie?.secret)
     expect(settings.resumeInterval).not.toBe(options.resumeInterval)
   })
 })
@@ -478,7 +517,6 @@ describe('the message of a fault', () => {
   it.each([
     { sessions: { survive: true, secret: 'hush' } },
     { sessions: { survive: true, secret: ['hush'] } },
-    { cookie: { secret: ['hush', ''] } },
     { resources: { open: () => undefined, publicUrl: 'https://user:hush@a.example/mcp' } }
   ])('of %j does not have the secret', options => {
     expect(message(options)).not.toContain('hush')

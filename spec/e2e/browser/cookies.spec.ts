@@ -7,6 +7,7 @@ import express, { type RequestHandler } from 'express'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { chromium, type Browser, type Page as Tab } from 'playwright-core'
+import { ownerCookie } from '../../../lib/cookie/index.js'
 import { mcpStreams, type McpStreamsOptions } from '../../../lib/index.js'
 import { createCutProxy, type CutProxy, type Passage } from '../../helpers/cut-proxy.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
@@ -201,7 +202,7 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
     const endpoint = rawEndpoint(answer)
     closeLater(() => endpoint.requests.forEach(({ res }) => res.destroy()))
     const streams = mcpStreams({
-      cookie: { secret: ['new', 'old'] },
+      cookie: ownerCookie({ secret: ['new', 'old'] }),
       retry: RETRY,
       resumeInterval: { min: 0 },
       resources: {

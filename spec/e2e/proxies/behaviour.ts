@@ -3,6 +3,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resumableFetch, streamResource } from '../../../lib/client/index.js'
+import { ownerCookie } from '../../../lib/cookie/index.js'
 import { bytesOf, drain, sha256 } from '../../features/client/resource-server.js'
 import { keyIn, SPEC_OPTIONS, V1, V2, V2_MODERN, type Setup } from '../../features/client/setups.js'
 import { connectV1, connectV2, type ConnectedV1, type ConnectedV2 } from '../../helpers/clients.js'
@@ -345,7 +346,7 @@ export function describeThrough(
     const { url, back } = await through(
       startProxy,
       sdkV1Stateful(),
-      { cookie: { secret: 'a secret' } },
+      { cookie: ownerCookie({ secret: 'a secret' }) },
       changes
     )
     const { headers } = await initializeSession(url, '2025-11-25', headersFor({ auth: 'ada' }))

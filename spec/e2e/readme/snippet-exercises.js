@@ -114,7 +114,7 @@ export const EXERCISES = [
   ],
   [
     'reads a cookie',
-    /cookie: \{ secret: \[/,
+    /ownerCookie\(\{ secret: \[/,
     ({ app }) =>
       serving(app, async url => {
         const { response, link } = await call(`${url}/mcp`)

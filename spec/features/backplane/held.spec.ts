@@ -4,6 +4,7 @@
 import { expect, it } from '@jest/globals'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
+import { ownerCookie } from '../../../lib/cookie/index.js'
 import type { McpStreamsOptions, Resource } from '../../../lib/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
@@ -84,7 +85,7 @@ it('a call whose client stays connected sends nothing over the backplane', async
 })
 
 it('a cookie of the owner is accepted at another instance', async () => {
-  const all = await anywhere({ cookie: { secret: 'secret' } })
+  const all = await anywhere({ cookie: ownerCookie({ secret: 'secret' }) })
   const { first, call, link } = await all.call(ALICE)
   call.emit(note('one'))
   await first.nextMessage()

@@ -11,6 +11,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, RequestListener } from 'node
 import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import supertest from 'supertest'
+import { ownerCookie } from '../../../lib/cookie/index.js'
 import { mcpStreams } from '../../../lib/index.js'
 import { selfSigned } from '../hand-off/self-signed.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
@@ -182,12 +183,12 @@ const ways = Object.entries(FRAMEWORKS).flatMap(([framework, mounts]) =>
 )
 
 it.each(ways)('on %s by %s it is for the path of the mount', async (_framework, _way, mount) => {
-  const { url } = await listen(mount([createStreams({ cookie: COOKIE }), endpoint()]))
+  const { url } = await listen(mount([createStreams({ cookie: ownerCookie(COOKIE) }), endpoint()]))
   await readByCookie(`${url}/mcp`, OURS)
 })
 
 it('is for one mount of several, wherever they are', async () => {
-  const options = { cookie: COOKIE, owner: () => 'one' }
+  const options = { cookie: ownerCookie(COOKIE), owner: () => 'one' }
   const router = express.Router().use('/:tenant/mcp', createStreams(options), endpoint())
   const { url } = await listen(express().use('/v1', router))
   const [a, b] = await Promise.all(
@@ -200,7 +201,7 @@ it('is for one mount of several, wherever they are', async () => {
 
 it('of one mount is none at another, with the same secret', async () => {
   const one = {
-    cookie: COOKIE,
+    cookie: ownerCookie(COOKIE),
     owner: (req: IncomingMessage) => req.headers.authorization && 'one'
   }
   const app = express()
@@ -220,7 +221,7 @@ it('of one mount is none at another, with the same secret', async () => {
 })
 
 it.each(['/mcp;v=1', '/a<b', '//'])('survives the path %s', async path => {
-  const streams = createStreams({ cookie: COOKIE })
+  const streams = createStreams({ cookie: ownerCookie(COOKIE) })
   const answer = endpoint()
   const { url } = await listen((req, res) => streams(req, res, () => answer(req, res)))
   const response = await post(url + path, callTool(1, 'x'), HEADERS)
@@ -229,7 +230,7 @@ it.each(['/mcp;v=1', '/a<b', '//'])('survives the path %s', async path => {
 
 describe('Secure', () => {
   it('is set on https', async () => {
-    const streams = mcpStreams({ cookie: COOKIE })
+    const streams = mcpStreams({ cookie: ownerCookie(COOKIE) })
     closeLater(() => streams.close({ drain: 0 }))
     const answer = endpoint()
     const server = createTlsServer(selfSigned(), ((req, res) =>
@@ -271,7 +272,7 @@ describe('Secure', () => {
     ] as const) {
       const app = framework()
         .set('trust proxy', trust)
-        .use('/mcp', createStreams({ cookie: COOKIE }), endpoint())
+        .use('/mcp', createStreams({ cookie: ownerCookie(COOKIE) }), endpoint())
       const { url } = await listen(app)
       expect(
         setCookies(await post(`${url}/mcp`, callTool(1, 'x'), forwarded))[0]!.includes('; Secure')
@@ -282,7 +283,7 @@ describe('Secure', () => {
   it('is not believed of a header where nobody says whom to trust', async () => {
     const app = connect().use(
       '/mcp',
-      createStreams({ cookie: COOKIE }) as connect.NextHandleFunction
+      createStreams({ cookie: ownerCookie(COOKIE) }) as connect.NextHandleFunction
     )
     app.use('/mcp', endpoint() as unknown as connect.NextHandleFunction)
     const { url } = await listen(app as unknown as Handler)

@@ -1,6 +1,7 @@
 // An endpoint whose POSTs open a stream of two events, and the cookie that their answers bring.
 
 import type { RequestHandler } from 'express'
+import { ownerCookie, type OwnerCookieOptions } from '../../../lib/cookie/index.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, headersFor, notification, post } from '../../helpers/mcp.js'
@@ -19,11 +20,11 @@ export const sayNews = ({ emit, open, req, message, result }: RawCall): unknown 
 }
 
 export async function serveCookies(
-  cookie: McpStreamsOptions['cookie'] = { secret: 'secret' },
+  cookie: OwnerCookieOptions = { secret: 'secret' },
   { inFront, script = sayNews, ...options }: McpStreamsOptions & Setup = {}
 ) {
   const endpoint = rawEndpoint(script)
-  const served = await serve(endpoint, { cookie, ...options }, inFront)
+  const served = await serve(endpoint, { cookie: ownerCookie(cookie), ...options }, inFront)
   /** A call, once its first event has come. */
   const call = async (headers: Record<string, string> = {}) => {
     const response = await post(served.url, callTool(1, 'x'), {

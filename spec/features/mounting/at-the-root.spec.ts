@@ -10,6 +10,7 @@ import express from 'express'
 import { createServer, request as httpRequest } from 'node:http'
 import supertest from 'supertest'
 import { WebSocket, WebSocketServer } from 'ws'
+import { ownerCookie } from '../../../lib/cookie/index.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
@@ -161,7 +162,7 @@ describe('requests of others', () => {
       if (req.headers['x-user'] === undefined) throw new Error('who are you?')
       return String(req.headers['x-user'])
     }
-    const { app } = appWith({ owner, cookie: { secret: 'x' } })
+    const { app } = appWith({ owner, cookie: ownerCookie({ secret: 'x' }) })
     app.use(express.json(), (req, res) => echo(req, res, () => undefined))
     await supertest(app).get('/').expect(200)
     await supertest(app).get('/?stream=true').expect(200)

@@ -45,6 +45,10 @@ describe('the command line', () => {
       "option --upgrade-after must be a whole number, 0 or more, or null (milliseconds), not 'x'"
     ],
     [[URL, '--on-error', 'x'], "option --on-error must be a function, not 'x'"],
+    [
+      [URL, '--cookie', '{"name":"x"}'],
+      '--cookie: `secret` must be a string, or a list of them, and not empty'
+    ],
     [[URL, '--config', 'none.json'], '--config none.json: no such file'],
     [[URL, '--redis', 'redis://a'], '--redis: --redis-secret is missing'],
     [[URL, '--redis', 'nonsense', '--redis-secret', SECRET], '--redis: Invalid URL'],

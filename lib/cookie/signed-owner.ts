@@ -6,20 +6,10 @@ import signature from 'cookie-signature'
 import { hkdfSync } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerOf } from '../access/guards.js'
+import type { CookieCode } from '../endpoint/instance-parts.js'
 import { patchedResponse } from '../http/patched-response.js'
 
-/** Option `cookie` of `McpStreamsOptions`. */
-export interface CookieOptions {
-  /**
-   * The secret that cookies are signed with. In a list, the first one signs and all are accepted:
-   * to change the secret, put a new one in front, and take the old one out later.
-   */
-  readonly secret: string | readonly string[]
-  /** The cookie's name. Default: `mcp-streams`. */
-  readonly name?: string | undefined
-}
-
-export interface CookieSettings {
+interface SignedOwnerSettings {
   readonly secrets: readonly string[]
   readonly name: string
 }
@@ -36,11 +26,11 @@ const LONGEST_COOKIE = 4096
 const PLAIN_PATH = /^\/[\x21-\x3a\x3d-\x7e]*$/
 const BAD_REQUEST = 400
 
-export class OwnerCookie {
+export class SignedOwner implements CookieCode {
   readonly #name: string
   readonly #keys: string[]
 
-  constructor({ name, secrets }: CookieSettings) {
+  constructor({ name, secrets }: SignedOwnerSettings) {
     this.#name = name
     this.#keys = secrets.map(keyFrom)
   }

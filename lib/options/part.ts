@@ -1,0 +1,43 @@
+// Parts of the middleware that only those load who ask for them: the value of an option, which a
+// function of a door of its own makes, carries their code.
+import type { Check } from './checks.js'
+
+/** What the function of this name makes. It is for the option alone. */
+export interface Part<Name extends string> {
+  readonly madeBy: Name
+}
+
+/** What `ownerCookie()` of `express-mcp-streams/cookie` makes, for option `cookie`. */
+export type OwnerCookie = Part<'ownerCookie'>
+
+/** For all copies of the package, ESM and CJS. */
+const CARRIED = Symbol.for('express-mcp-streams.part')
+/** Two copies do not fit together: what one has noted of a response, the other does not know. */
+const COPY = {}
+
+interface Carried {
+  readonly [CARRIED]?: { readonly copy: object; readonly code: unknown }
+}
+
+export function partOf<Name extends string>(madeBy: Name, code: unknown): Part<Name> {
+  return Object.freeze({ madeBy, [CARRIED]: { copy: COPY, code } })
+}
+
+/** What `partOf` was given; the caller knows its type. */
+export function codeOf<Code>(part: Part<string> | undefined): Code | undefined {
+  return (part as Carried | undefined)?.[CARRIED]?.code as Code | undefined
+}
+
+/** @param door where the function comes from. */
+export function isPart(madeBy: string, door: string): Check {
+  return value => {
+    const { [CARRIED]: carried, madeBy: by } = Object(value) as Carried & Partial<Part<string>>
+    if (carried === undefined || by !== madeBy)
+      return {
+        text: `must be what \`${madeBy}()\` makes: import { ${madeBy} } from '${door}'`
+      }
+    return carried.copy === COPY
+      ? undefined
+      : { text: `is of another copy of the package: load \`${door}\` as you load the middleware` }
+  }
+}

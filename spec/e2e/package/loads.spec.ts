@@ -1,0 +1,101 @@
+// What an application pays for `import 'express-mcp-streams'` alone: the parts that it does not ask
+// for stay on the disk, with their packages.
+
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { build, type Metafile } from 'esbuild'
+import { join } from 'node:path'
+import { root, run } from './project.js'
+
+/** Packages of parts that have a door of their own. */
+const OF_DOORS = /^(?:cookie|cookie-parser|cookie-signature)$/
+
+beforeAll(() => run(process.execPath, ['.config/ensure-dist.js'], root))
+
+/** A built file with all of ours that it imports, in one, minified. */
+async function bundle(file: string): Promise<{ bytes: number; packages: string[] }> {
+  const { metafile } = await build({
+    entryPoints: [join(root, 'dist', file)],
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    target: 'node20',
+    format: file.endsWith('.cjs') ? 'cjs' : 'esm',
+    minify: true,
+    metafile: true,
+    write: false,
+    outfile: 'out.js'
+  })
+  const [{ bytes, imports }] = Object.values(metafile.outputs) as [Metafile['outputs'][string]]
+  const packages = new Set(imports.map(({ path }) => path).filter(path => !/^node:/.test(path)))
+  return { bytes, packages: [...packages] }
+}
+
+describe('the main entry point', () => {
+  it.each(['index.js', 'index.cjs'])('loads no package of a door, %s', async file => {
+    const { packages } = await bundle(file)
+    expect(packages).toContain('lru-cache')
+    expect(packages.filter(name => OF_DOORS.test(name))).toEqual([])
+  })
+
+  it('has at most 342 kB, minified', async () => {
+    expect((await bundle('index.js')).bytes).toBeLessThan(342_000)
+  })
+
+  it.each([
+    ['import', "await import('./dist/index.js')"],
+    ['require', "require('./dist/index.cjs')"]
+  ])('takes at most 2.9 MB of the heap beside Express, by %s', async (_way, load) => {
+    const script = `
+      const heap = () => (gc(), process.memoryUsage().heapUsed)
+      const measure = async () => {
+        await Promise.all([import('express'), import('node:https')])
+        const before = heap()
+        ${load}
+        // The code that has been compiled while it was loaded is let go of a little later.
+        await new Promise(resolve => setTimeout(resolve, 100))
+        return heap() - before
+      }
+      measure().then(bytes => console.log(bytes))`
+    const bytes = Number(await run(process.execPath, ['--expose-gc', '-e', script], root))
+    expect(bytes).toBeLessThan(2_900_000)
+  })
+})
+
+describe('a door', () => {
+  it.each([
+    [
+      'required',
+      'imported',
+      "require('./dist/index.cjs')",
+      "await import('./dist/cookie/index.js')"
+    ],
+    [
+      'imported',
+      'required',
+      "await import('./dist/index.js')",
+      "require('./dist/cookie/index.cjs')"
+    ]
+  ])('of a middleware that was %s cannot be %s, and says so', async (_main, _door, main, door) => {
+    const script = `
+      const mix = async () => {
+        const { mcpStreams } = ${main}
+        const { ownerCookie } = ${door}
+        mcpStreams({ cookie: ownerCookie({ secret: 'x' }) })
+      }
+      mix().catch(error => console.log(error.name + ': ' + error.message))`
+    expect(await run(process.execPath, ['-e', script], root)).toBe(
+      'TypeError: mcpStreams: option `cookie` is of another copy of the package: ' +
+        'load `express-mcp-streams/cookie` as you load the middleware\n'
+    )
+  })
+
+  it.each([['cookie', ['cookie', 'cookie-parser', 'cookie-signature']]])(
+    'brings its packages: %s',
+    async (door, packages) => {
+      for (const end of ['js', 'cjs'])
+        expect((await bundle(`${door}/index.${end}`)).packages).toEqual(
+          expect.arrayContaining(packages)
+        )
+    }
+  )
+})
