@@ -23,6 +23,7 @@ async function bundle(file: string): Promise<{ bytes: number; packages: string[]
     minify: true,
     metafile: true,
     write: false,
+    logLevel: 'error',
     outfile: 'out.js'
   })
   const [{ bytes, imports }] = Object.values(metafile.outputs) as [Metafile['outputs'][string]]
