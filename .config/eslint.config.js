@@ -27,7 +27,7 @@ const noGlobals = [
 ]
 
 // Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- calls, resources, sessions <- routes <- middleware; access <- http;
-// streams <- backplane <- redis, routes; streams <- transport; protocol <- client; protocol, access <- check, proxy <- command.
+// streams <- backplane <- redis, routes; streams <- wires; protocol <- client; protocol, access <- check, proxy <- command.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -130,7 +130,7 @@ export default defineConfig(
   },
   {
     // What is made for each request.
-    files: ['lib/{calls,endpoint,http,readers,routes,sessions,streams,transport}/**'],
+    files: ['lib/{calls,endpoint,http,readers,routes,sessions,streams,wires}/**'],
     rules: { 'no-restricted-syntax': ['error', ...noDetours, ...noOldFunctions] }
   },
   {
@@ -232,8 +232,8 @@ export default defineConfig(
     ])
   },
   {
-    files: ['lib/transport/**'],
-    rules: imports([noNode, arrow('transport', ['protocol', 'streams'])], builtins)
+    files: ['lib/wires/**'],
+    rules: imports([noNode, arrow('wires', ['protocol', 'streams'])], builtins)
   },
   {
     // A command of its own: what it has to say it prints.

@@ -7,7 +7,7 @@ import type { ResourceAnswers } from './resources/resource-answers.js'
 import type { ResumeTokens } from './calls/resume-tokens.js'
 import type { Tasks } from './calls/tasks/tasks.js'
 import type { RelayedResponses } from './routes/relayed-responses.js'
-import type { SharedStreams } from './transport/shared-streams.js'
+import type { SharedStreams } from './wires/shared-streams.js'
 
 /** Options of `close()`. */
 export interface CloseOptions {

@@ -16,11 +16,6 @@ export {
   type LinkOptions,
   type ResourceLink
 } from './http/handler-context.js'
-export {
-  resumableTransport,
-  type ResumableTransportOptions
-} from './transport/resumable-transport.js'
-export type { TransportLike } from './protocol/shared-wire.js'
 export { StreamError, type StreamFault } from './protocol/errors.js'
 export type { OwnerFunction } from './access/guards.js'
 export type { SessionsOptions } from './sessions/surviving-sessions.js'

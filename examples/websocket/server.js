@@ -2,7 +2,8 @@
 // calls survive the socket.
 
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
-import { mcpStreams, resumableTransport } from 'express-mcp-streams'
+import { mcpStreams } from 'express-mcp-streams'
+import { resumableTransport } from 'express-mcp-streams/wires'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocketServer } from 'ws'
 import { WebSocketTransport } from './web-socket.js'

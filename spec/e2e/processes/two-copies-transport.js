@@ -1,15 +1,19 @@
 // `mcpStreams` of one copy of the package with `resumableTransport` of another: prints what a
 // client gets that comes back on a second wire.
-import { mcpStreams, resumableTransport } from 'express-mcp-streams'
+import { mcpStreams } from 'express-mcp-streams'
+import { resumableTransport } from 'express-mcp-streams/wires'
 import { createRequire } from 'node:module'
 
-const required = createRequire(import.meta.url)('express-mcp-streams')
+const require = createRequire(import.meta.url)
+const required = require('express-mcp-streams')
 if (required.mcpStreams === mcpStreams)
   throw new Error('This run has one copy only: it would prove nothing')
 
 const isSwapped = process.argv.includes('--required-first')
 const streams = isSwapped ? required.mcpStreams() : mcpStreams()
-const wrap = isSwapped ? resumableTransport : required.resumableTransport
+const wrap = isSwapped
+  ? resumableTransport
+  : require('express-mcp-streams/wires').resumableTransport
 
 /** A wire in memory: what the server sends, and what the client does. */
 async function newWire(answer) {

@@ -16,7 +16,6 @@ import {
   mcpStreams,
   NOT_STREAMABLE,
   readThrough,
-  resumableTransport,
   StreamError,
   type CloseOptions,
   type CurrentStream,
@@ -33,15 +32,18 @@ import {
   type ResourceContext,
   type ResourceEntry,
   type ResourceLink,
-  type ResumableTransportOptions,
   type ResumeTokenFault,
   type ResumeTokensOptions,
   type StreamFault,
   type StreamMessage,
   type StreamState,
-  type TasksOptions,
-  type TransportLike
+  type TasksOptions
 } from 'express-mcp-streams'
+import {
+  resumableTransport,
+  type ResumableTransportOptions,
+  type TransportLike
+} from 'express-mcp-streams/wires'
 import {
   callResumable,
   type CallResumableOptions,

@@ -9,7 +9,7 @@ import {
   reconnectingTransport,
   streamResource
 } from '../../../lib/client/index.js'
-import type { TransportLike } from '../../../lib/index.js'
+import type { TransportLike } from '../../../lib/wires/index.js'
 import { until } from '../../helpers/happenings.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { broken, bytesOf, direct, drain, FAST, server, status, stream } from './resource-server.js'

@@ -2,7 +2,8 @@
 // it.
 
 import { describe, expect, it } from '@jest/globals'
-import { mcpStreams, resumableTransport } from '../../../lib/index.js'
+import { mcpStreams } from '../../../lib/index.js'
+import { resumableTransport } from '../../../lib/wires/index.js'
 import type { TransportLike } from '../../../lib/protocol/shared-wire.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { closeLater } from '../../helpers/listen.js'

@@ -12,13 +12,12 @@ import { z } from 'zod'
 import {
   mcpStreams,
   readThrough,
-  resumableTransport,
   type McpStreamsOptions,
   type OpenedResource,
   type ResourceContext,
-  type ResourcesOptions,
-  type TransportLike
+  type ResourcesOptions
 } from '../../../lib/index.js'
+import { resumableTransport, type TransportLike } from '../../../lib/wires/index.js'
 import { closeLater } from '../../helpers/close-all.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { listen } from '../../helpers/listen.js'

@@ -8,12 +8,8 @@ import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import { WebSocket } from 'ws'
 import { callResumable } from '../../../lib/client/index.js'
-import {
-  currentStream,
-  mcpStreams,
-  resumableTransport,
-  type McpStreamsOptions
-} from '../../../lib/index.js'
+import { currentStream, mcpStreams, type McpStreamsOptions } from '../../../lib/index.js'
+import { resumableTransport } from '../../../lib/wires/index.js'
 import { createServer, ToolLog } from '../../helpers/endpoints/sdk-v1.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'

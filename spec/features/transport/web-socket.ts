@@ -11,13 +11,8 @@ import {
   type ReconnectingTransport,
   type ReconnectingTransportOptions
 } from '../../../lib/client/index.js'
-import {
-  mcpStreams,
-  resumableTransport,
-  type McpStreams,
-  type McpStreamsOptions,
-  type TransportLike
-} from '../../../lib/index.js'
+import { mcpStreams, type McpStreams, type McpStreamsOptions } from '../../../lib/index.js'
+import { resumableTransport, type TransportLike } from '../../../lib/wires/index.js'
 import { closeLater } from '../../helpers/close-all.js'
 import { createCutProxy, type CutProxy } from '../../helpers/cut-proxy.js'
 import { createServer as createV1, ToolLog } from '../../helpers/endpoints/sdk-v1.js'
