@@ -197,9 +197,9 @@ export interface McpStreamsOptions {
    */
   readonly primer?: 'auto' | 'always' | 'never' | undefined
   /**
-   * Answers `resources/stream` (SEP-2532): sends resources as bytes. Also `fileResources(root, {
-   * baseUri })` and `readThrough()`. Default: none, and nothing of the endpoint's resources is
-   * touched.
+   * Answers `resources/stream` (SEP-2532) and the links that `link()` gives out: sends resources as
+   * bytes. Also `fileResources(root, { baseUri })` and `readThrough()`. Default: none, and nothing
+   * of the endpoint's resources is touched.
    */
   readonly resources?: ResourcesOptions | undefined
   /**

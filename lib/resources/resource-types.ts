@@ -122,9 +122,10 @@ export interface ResourcesOptions {
    */
   readonly mode?: 'direct' | 'download' | undefined
   /**
-   * The URL of the endpoint as clients see it; `https:` outside of loopback. Download URLs are made
-   * from it, and never from the host that a request names. In `direct` mode they are for clients
-   * that do not accept the bytes in a response to POST. Default: none.
+   * The URL of the endpoint as clients see it; `https:` outside of loopback. Download URLs and
+   * links are made from it, and never from the host that a request names. In `direct` mode download
+   * URLs are for clients that do not accept the bytes in a response to POST. Default: none; links
+   * are relative to the endpoint.
    */
   readonly publicUrl?: string | undefined
   /**
@@ -134,8 +135,8 @@ export interface ResourcesOptions {
    */
   readonly streamable?: boolean | IsStreamable | undefined
   /**
-   * Milliseconds for which a download URL is valid, unless it has been used up before. Default:
-   * 300,000.
+   * Milliseconds for which a download URL is valid, unless it has been used up before, and a link
+   * that names no time of its own. Default: 300,000.
    */
   readonly ticketTtl?: number | undefined
   /**

@@ -103,6 +103,14 @@ const CAME: Record<string, unknown> = {
     size: 100_000,
     refused: ['not-found', 'not-streamable', 'retries-exhausted']
   },
+  'hands out a link': {
+    type: 'resource_link',
+    name: 'Invoice 7.pdf',
+    mimeType: 'application/pdf',
+    origin: 'https://mcp.example',
+    size: 100_000,
+    disposition: 'attachment; filename="Invoice 7.pdf"'
+  },
   reports: ['The first page', 'The last page'],
   'finds a link': ['http://a/mcp?stream=s', true],
   'serves a socket': 'snippets',

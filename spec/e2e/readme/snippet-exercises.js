@@ -190,6 +190,26 @@ export const EXERCISES = [
     }
   ],
   [
+    'hands out a link',
+    /streams\.link\(/,
+    async ({ server, streams }) => {
+      const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
+      await server.connect(transport)
+      const app = globalThis.express().use('/mcp', streams)
+      app.post('/mcp', (req, res) => transport.handleRequest(req, res))
+      return serving(app, async url => {
+        const { text } = await call(`${url}/mcp`, 'invoice')
+        const { result } = JSON.parse(text.slice(text.lastIndexOf('data: ') + 6))
+        const [{ uri, ...link }] = result.content
+        const { search, origin } = new URL(uri)
+        const response = await fetch(`${url}/mcp${search}`)
+        const { byteLength: size } = await response.arrayBuffer()
+        const disposition = response.headers.get('content-disposition')
+        return { ...link, origin, size, disposition }
+      })
+    }
+  ],
+  [
     'reports',
     /function report\(/,
     async ({ report }) => {
