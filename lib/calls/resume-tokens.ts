@@ -12,7 +12,11 @@ import {
 import { isStateless } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
-import type { CallRun, CapturedAnswerListener, EndpointCall } from '../endpoint/call-run.js'
+import type {
+  CollectedRun,
+  CapturedAnswerListener,
+  EndpointCall
+} from '../endpoint/collected-run.js'
 import type { ClientReply } from '../endpoint/client-reply.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
@@ -41,7 +45,7 @@ import { refusalOf } from './token-fault.js'
 import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 import { WiresTokens } from './wire-tokens.js'
 
-export type BeginCall = (run: CallRun) => void
+export type BeginCall = (run: CollectedRun) => void
 
 export class ResumeTokens {
   readonly #calls: TokenCalls
@@ -128,7 +132,7 @@ export class ResumeTokens {
     request: RequestMessage,
     facts: CallFacts,
     ask: Ask,
-    run: CallRun
+    run: CollectedRun
   ): void {
     const { method } = request
     const { rounds } = ask
@@ -199,7 +203,7 @@ class TokenRun implements CapturedAnswerListener {
     this.#acceptsEvents = acceptsEvents
   }
 
-  begin(request: RequestMessage, run: CallRun): void {
+  begin(request: RequestMessage, run: CollectedRun): void {
     const call = this.#call
     const { req, session, text } = this.#post
     const { parts, settings } = this.#calls

@@ -1,15 +1,24 @@
-// What the endpoint answers to a request, by JSON or by an event stream, read as a client would.
+// What an endpoint's answer means for its requests: for one, read as a client would, or for all of a
+// stream, whose client has had an event stream before.
 import type { IncomingMessage } from 'node:http'
-import type { StreamFault } from '../protocol/errors.js'
-import { isResponse, type Message } from '../protocol/json-rpc.js'
+import { faultError, type StreamFault } from '../protocol/errors.js'
+import {
+  errorResponse,
+  isObject,
+  isResponse,
+  type Message,
+  type RequestId
+} from '../protocol/json-rpc.js'
 import { spliceJson, writtenMessages } from '../protocol/json-splice.js'
 import { type BlockListener, dataOf } from '../protocol/sse-fields.js'
-import { BlockSplitter } from '../protocol/sse-parser.js'
-import { isEventStreamType } from '../protocol/media-types.js'
+import { onOneLine } from '../protocol/sse-writer.js'
 import { Timer } from '../streams/timer.js'
-import { GatheredBytes } from '../http/chunk.js'
-import { decoded, isTooLarge } from './late-answer.js'
-import { isPlainEncoding } from '../http/response-headers.js'
+import {
+  type AnswerHead,
+  type AnswerLimits,
+  type AnswerSink,
+  EndpointMessages
+} from './endpoint-messages.js'
 
 export type EndpointAnswer =
   /** A JSON-RPC response, as it was written. */
@@ -45,122 +54,113 @@ export interface AnswerListener {
   answered(answer: EndpointAnswer): void
 }
 
-/** The head of an answer; the names of headers are in lower case. */
-export interface AnswerHead {
-  readonly status: number
-  readonly headers: NodeJS.Dict<string[]>
-}
-
 /** Milliseconds for which the end of a body is awaited once the response is there. */
 const PATIENCE = 1000
 
 export function readAnswer(
   response: IncomingMessage,
   requestId: string,
-  limit: number,
+  limits: AnswerLimits,
   listener: AnswerListener
 ): void {
   const { statusCode: status = 0, headersDistinct: headers } = response
   const patience = new Timer(() => response.destroy())
-  const reader = new AnswerReader({ status, headers }, requestId, limit, {
+  const answer = new SoleAnswer({ status, headers }, requestId, limits, {
     message: (message, text) => listener.message(message, text),
-    answered: answer => {
+    answered: read => {
       patience.start(PATIENCE)
       response.resume()
-      listener.answered(answer)
+      listener.answered(read)
     }
   })
-  response.on('data', (chunk: Buffer) => reader.push(chunk))
-  response.once('end', () => reader.end())
-  response.on('error', () => reader.brokenOff())
+  response.on('data', (chunk: Buffer) => answer.push(chunk))
+  response.once('end', () => answer.end())
+  response.on('error', () => answer.brokenOff())
   response.once('close', () => {
-    reader.brokenOff()
+    answer.brokenOff()
     patience.stop()
   })
 }
 
-export class AnswerReader {
-  readonly #head: AnswerHead
-  readonly #requestId: string
-  readonly #limit: number
-  readonly #listener: AnswerListener
-  readonly #events: BlockSplitter | undefined
-  readonly #body = new GatheredBytes()
-  #isAnswered = false
-  #isDecoding = false
+interface Headed {
+  readonly status: number
+  /** Their names are in lower case. */
+  readonly headers: NodeJS.Dict<string[]>
+}
 
-  /** @param limit bytes of a message. */
-  constructor(head: AnswerHead, requestId: string, limit: number, listener: AnswerListener) {
+/** The answer to one request, with what the endpoint says before. */
+export class SoleAnswer implements AnswerSink {
+  readonly #head: Headed
+  readonly #requestId: string
+  readonly #listener: AnswerListener
+  readonly #messages: EndpointMessages
+  #isAnswered = false
+  #hasEnded = false
+
+  constructor(head: Headed, requestId: string, limits: AnswerLimits, listener: AnswerListener) {
     this.#head = head
     this.#requestId = requestId
-    this.#limit = limit
     this.#listener = listener
-    const isStream = head.status === 200 && isEventStreamType(this.#header('content-type'))
-    this.#events = isStream ? new BlockSplitter() : undefined
+    this.#messages = new EndpointMessages(this, limits)
+    this.#messages.head({
+      status: head.status,
+      header: name => head.headers[name]?.join(', ')
+    })
   }
 
   /** The memory of `bytes` may be reused after the call. */
   push(bytes: Uint8Array): void {
-    const splitter = this.#events
     if (this.#isAnswered) return
-    if (splitter === undefined) return this.#collect(bytes)
-    splitter.push(bytes, this.#onBlock)
-    if (splitter.pending > this.#limit) this.#fail('event-too-large')
+    const fault = this.#messages.push(bytes)
+    if (fault !== undefined) this.failed(fault)
+    if (this.#isAnswered) this.#messages.drop()
   }
 
-  readonly #onBlock: BlockListener = (block, from, to, fields) => {
+  end(): void {
+    this.#hasEnded = true
+    if (this.#isAnswered) return
+    this.#messages.end()
+    if (!this.#messages.isBody) this.failed('no-response')
+  }
+
+  /** Nothing more comes. */
+  brokenOff(): void {
+    // A body that has come whole may have to be decoded.
+    if (this.#hasEnded) return
+    this.failed('no-response')
+    this.#messages.drop()
+  }
+
+  /** Nothing more of it is wanted. */
+  drop(): void {
+    this.#isAnswered = true
+    this.#messages.drop()
+  }
+
+  // AnswerSink
+
+  readonly onBlock: BlockListener = (block, from, to, fields) => {
     if (fields.dataLines === 0 || !fields.isMessage) return
     for (const { message, text } of writtenMessages(dataOf(block, from, to, fields)))
       this.#said(message, text)
   }
 
-  end(): void {
-    if (this.#events !== undefined) {
-      this.#events.end(this.#onBlock)
-      return this.#fail('no-response')
-    }
-    const body = this.#body.whole()
-    this.#body.clear()
-    if (this.#isAnswered) return
-    if (isPlainEncoding(this.#header('content-encoding'))) return this.#whole(this.#head, body)
-    this.#isDecoding = true
-    const { status } = this.#head
-    const { 'content-encoding': _encoding, ...headers } = this.#head.headers
-    decoded({ status, header: name => this.#header(name), body }, this.#limit).then(
-      plain => this.#whole({ status, headers }, plain.body),
-      (error: unknown) => this.#answered(fault(isTooLarge(error) ? 'overflow' : 'no-response'))
-    )
+  body(body: Buffer): void {
+    const { status, headers } = this.#head
+    const { 'content-encoding': _decoded, ...plain } = headers
+    this.#answered(answerIn({ status, headers: plain }, body, this.#requestId))
   }
 
-  /** Nothing more comes. */
-  brokenOff(): void {
-    if (!this.#isDecoding) this.#fail('no-response')
-  }
-
-  #header(name: string): string | undefined {
-    return this.#head.headers[name]?.join(', ')
+  failed(fault: StreamFault): void {
+    this.#answered({ kind: 'fault', fault })
   }
 
   #said(message: Message, text: string): void {
     if (this.#isAnswered) return
-    if (isResponseTo(message, this.#requestId)) {
-      const { headers } = this.#head
-      this.#answered({ kind: 'response', requestId: this.#requestId, text, message, headers })
-    } else if (typeof message.method === 'string') this.#listener.message(message, text)
-  }
-
-  #collect(bytes: Uint8Array): void {
-    if (this.#body.size + bytes.length <= this.#limit) return this.#body.add(bytes)
-    this.#body.clear()
-    this.#fail('overflow')
-  }
-
-  #whole(head: AnswerHead, body: Buffer): void {
-    this.#answered(answerIn(head, body, this.#requestId))
-  }
-
-  #fail(why: StreamFault): void {
-    this.#answered(fault(why))
+    const requestId = this.#requestId
+    if (isResponseTo(message, requestId))
+      this.#answered({ kind: 'response', requestId, text, message, headers: this.#head.headers })
+    else if (typeof message.method === 'string') this.#listener.message(message, text)
   }
 
   #answered(answer: EndpointAnswer): void {
@@ -170,13 +170,7 @@ export class AnswerReader {
   }
 }
 
-const fault = (why: StreamFault): EndpointAnswer => ({ kind: 'fault', fault: why })
-
-function answerIn(
-  { status, headers }: AnswerHead,
-  body: Buffer,
-  requestId: string
-): EndpointAnswer {
+function answerIn({ status, headers }: Headed, body: Buffer, requestId: string): EndpointAnswer {
   const messages = writtenMessages(body.toString('utf8'))
   const own = messages.find(({ message }) => isResponseTo(message, requestId))
   if (status === 200 && own !== undefined) return { kind: 'response', requestId, ...own, headers }
@@ -190,10 +184,64 @@ function answerIn(
     const text = spliceJson(error.text, error.message, message)
     return { kind: 'response', requestId, text, message, headers }
   }
-  if (status === 200) return fault('no-response')
+  if (status === 200) return { kind: 'fault', fault: 'no-response' }
   return { kind: 'relay', requestId, status, headers, body, message: own?.message }
 }
 
 function isResponseTo(message: Message, requestId: string): boolean {
   return isResponse(message) && message.id === requestId
+}
+
+/** Headers that are too late: a client that needs them will not get them. */
+const LATE_HEADERS = ['set-cookie', 'mcp-session-id', 'www-authenticate']
+
+export function missedHeaders(header: AnswerHead['header']): string[] {
+  return LATE_HEADERS.filter(name => header(name) !== undefined)
+}
+
+/** The messages of an answer, on one line each, for requests that are owed a response. */
+export function messagesIn(
+  { status, header }: AnswerHead,
+  body: Buffer,
+  owed: readonly RequestId[]
+): string[] {
+  const said = writtenMessages(textOf(body, header('content-type')))
+  const messages = said.map(({ message }) => message)
+  if (status < 200 || status > 299) return owed.map(id => refusal(id, status, errorIn(messages)))
+  const responses = said.filter(({ message }) => isResponse(message))
+  const answered = new Set(responses.map(({ message }) => message.id))
+  // An error that names no request is for all that have no other answer.
+  const error = errorIn(messages.filter(({ id }) => (id ?? null) === null))
+  const errors =
+    error === undefined ? [] : owed.filter(id => !answered.has(id)).map(id => withError(id, error))
+  return [...responses.map(one => onOneLine(one.text.trim())), ...errors]
+}
+
+/** Without a byte order mark, in the charset that the type names. */
+function textOf(body: Buffer, contentType: string | undefined): string {
+  const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType ?? '') ?? []
+  try {
+    return new TextDecoder(charset).decode(body)
+  } catch {
+    return '' // An unknown charset.
+  }
+}
+
+function errorIn(messages: readonly Message[]): Record<string, unknown> | undefined {
+  return messages.map(({ error }) => error).find(isObject)
+}
+
+function refusal(
+  id: RequestId,
+  status: number,
+  error: Record<string, unknown> | undefined
+): string {
+  if (error !== undefined) return withError(id, error)
+  const fault = 'endpoint-refused'
+  return errorResponse(id, { ...faultError(fault), data: { reason: fault, status } })
+}
+
+function withError(id: RequestId, error: Record<string, unknown>): string {
+  const message: Message & { jsonrpc: '2.0' } = { jsonrpc: '2.0', id, error }
+  return JSON.stringify(message)
 }

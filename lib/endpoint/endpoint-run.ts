@@ -1,244 +1,50 @@
-// One request on its way through the endpoint: whether its response becomes a stream.
-import { now } from '../protocol/clock.js'
-import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
-import { isJsonText } from '../protocol/media-types.js'
-import { type DueQueue, Waiting } from '../streams/due-queue.js'
+// One request of a client on its way through the endpoint, whatever the client gets meanwhile.
 import type { Capture, ResponseCaptureHost, ResponseHead } from '../http/capture-types.js'
-import { declareInReturn } from './declarations.js'
 import { HandlerContext, isInContext, runInContext } from '../http/handler-context.js'
-import type { IdempotentRequest } from './idempotent-request.js'
-import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
-import { recordAnswer } from './recorded-answer.js'
 import type { RequestContext } from './request-context.js'
-import type { RequestFacts } from './request-facts.js'
 import { ResponseCapture } from '../http/response-capture.js'
-import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
-import { applyPreference, withdrawPreference } from './stream-headers.js'
+import { applyPreference } from './stream-headers.js'
 
-export class EndpointRun implements ResponseCaptureHost, WaitingRun {
-  readonly #request: RequestContext
-  readonly #handler: HandlerContext
-  readonly #response: ResponseCapture
-  #runStream: RunStream | undefined
-  readonly #initialize: InitializeAnswer | undefined
-  #wait: HeadWait | undefined
-  /** Set where progress is reported. */
-  readonly #startedAt: number
+export abstract class EndpointRun implements ResponseCaptureHost {
+  protected readonly request: RequestContext
+  protected readonly handler: HandlerContext
+  protected readonly response: ResponseCapture
 
   constructor(request: RequestContext) {
-    const { instance, req, res, facts, keyed } = request
-    this.#request = request
-    this.#startedAt = instance.progress === undefined ? 0 : now()
-    this.#handler = new HandlerContext(instance, instance.newId(), instance.links?.for(request))
-    this.#handler.isUntaken = !request.profile.taken
-    const isInitializing = facts.isInitialize
-    if (isInitializing || request.isUnread) this.#initialize = watchInitializeJson(request)
+    const { instance, req, res, keyed } = request
+    this.request = request
+    this.handler = new HandlerContext(instance, instance.newId(), instance.links?.for(request))
     // Before the capture, which hides the client's `close` from listeners that are added later.
     keyed?.join(res, () => undefined)
-    this.#response = new ResponseCapture(req, res, this)
-    if (isInitializing) this.#stream.initialize = this.#initialize
-    if (keyed !== undefined) this.#keep(keyed)
-    declareInReturn(instance, res, facts)
-  }
-
-  /** Made on demand, as most JSON answers pass. */
-  get #stream(): RunStream {
-    return (this.#runStream ??= new RunStream(
-      this.#request,
-      this.#handler,
-      this.#response,
-      this.#startedAt
-    ))
-  }
-
-  /** Its close is held from now on, and its answer recorded if it is no stream. */
-  #keep(keyed: IdempotentRequest): void {
-    const { res } = this.#request
-    applyPreference(this.#request, res)
-    this.#response.keep()
-    recordAnswer(keyed, res, this.#response)
+    this.response = new ResponseCapture(req, res, this)
+    if (keyed === undefined) return
+    // A client may ask for the response again, so its close is held from now on.
+    applyPreference(request, res)
+    this.response.keep()
   }
 
   /** @param ours answers in the endpoint's place. Default: the endpoint answers. */
-  run(ours?: () => unknown): void {
-    const request = this.#request
-    runInContext(this.#handler, ours ?? request.next)
-    request.release()
-    if (ours === undefined && this.isUndecided) this.#wait = HeadWait.begin(request, this)
-  }
-
-  /** Before `run`. `onAnswered` is called if the call will not, as the endpoint answers it. */
-  mayGoOnAlone(onAnswered: () => void): void {
-    this.#stream.onAnswered = onAnswered
-    this.#handler.isUntaken = false
+  protected call(ours: () => unknown = this.request.next): void {
+    runInContext(this.handler, ours)
+    this.request.release()
   }
 
   /** The request is answered otherwise: the endpoint does not get it. */
   withhold(): void {
-    this.#request.release()
-  }
-
-  /** `askedAs`: the id that the endpoint knows the call by. */
-  goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
-    const { isUndecided } = this
-    const { keyed, res } = this.#request
-    // Its client has left, and cannot come back.
-    if (isUndecided && keyed === undefined && res.destroyed) return 'too-late'
-    if (!isUndecided && this.#handler.stream === undefined) return 'too-late'
-    const detachment = this.#stream.goOnAlone(interim, askedAs)
-    if (detachment === 'detached') this.stopWaiting()
-    return detachment
-  }
-
-  /** The endpoint has not begun to answer. */
-  get isUndecided(): boolean {
-    return this.#response.isTaken === undefined && !this.#request.res.headersSent
-  }
-
-  // WaitingRun
-
-  openInTheMeantime(meantime: InTheMeantime): void {
-    this.stopWaiting()
-    this.#stream.openInTheMeantime(meantime)
-  }
-
-  /** Ends the wait for the head, and drops what it holds, as the call may take long. */
-  stopWaiting(): void {
-    this.#wait?.stop()
-    this.#wait = undefined
+    this.request.release()
   }
 
   // ResponseCaptureHost
 
+  abstract take(head: ResponseHead): Capture | undefined
+  abstract brokenOff(): void
+  abstract goesOnAlone(): void
+
   isInsideHandler(): boolean {
-    return isInContext(this.#handler)
+    return isInContext(this.handler)
   }
 
   runInside<T>(work: () => T): T {
-    return runInContext(this.#handler, work)
+    return runInContext(this.handler, work)
   }
-
-  brokenOff(): void {
-    this.#request.keyed?.abandon()
-  }
-
-  goesOnAlone(): void {
-    this.#runStream?.goesOnAlone()
-  }
-
-  take(head: ResponseHead): Capture | undefined {
-    this.stopWaiting()
-    const request = this.#request
-    request.learnParsed()
-    const { instance, owner, session, profile, second, facts } = request
-    if (request.isOther) return this.#leave('not MCP')
-    const initialize = facts.isInitialize ? this.#initialize : undefined
-    if (initialize !== undefined) this.#stream.initialize = initialize
-    const id = head.header('mcp-session-id')
-    const named = id === undefined ? undefined : instance.sessions.nameOf(id)
-    const sessionId = named ?? session
-    const isOversized = isOversizedId(sessionId)
-    if (initialize !== undefined && !isOversized) {
-      initialize.sessionId = named
-      if (named !== undefined && facts.isOfKnownClient) instance.slow.shown(owner, named)
-    }
-    if (!head.isStream) {
-      const instead = head.status === 409 ? second?.refused(this.#response) : undefined
-      if (instead === undefined) return this.#leave(whyNoStream(head), false)
-      this.#handler.isUntaken = true
-      instance.debug('409 to a second listen channel: it follows the one there is')
-      return instead
-    }
-    second?.allowed()
-    if (!profile.taken && this.#runStream?.onAnswered === undefined)
-      return this.#leave('revision without resumption')
-    if (instance.isClosing) return this.#leave('closing')
-    if (isOversized) return this.#leave('a session id that is too long to be remembered')
-    if (instance.eventStore === 'leave') return this.#leave('option eventStore')
-    if (facts.isTooMany || facts.isOversized)
-      return this.#leave('more requests, or longer ids, than can be answered with errors')
-    return this.#stream.open(sessionId) ?? this.#leave('everything is live and full')
-  }
-
-  /** @param why for the debug log; '': no line, as nobody would expect a stream. */
-  #leave(why: string, isStream = true): undefined {
-    this.#handler.isUntaken = true
-    this.#runStream?.onAnswered?.()
-    // A stream that is not kept cannot be given again: the endpoint is to see its client leave.
-    const { instance, method, res, keyed } = this.#request
-    if (isStream && keyed !== undefined) {
-      withdrawPreference(res)
-      keyed.giveUp()
-    }
-    if (why !== '') instance.debug('%s response left alone: %s', method, why)
-  }
-}
-
-/** Why a response is no stream; '' if nobody would expect one. */
-function whyNoStream({ status, header }: ResponseHead): string {
-  if (status === 202 || status === 204 || status === 304) return ''
-  if (status !== 200) return `status ${status}`
-  const type = header('content-type') ?? ''
-  if (isJsonText(type)) return ''
-  const encoding = header('content-encoding')
-  return encoding === undefined
-    ? `it is ${type === '' ? 'of no type' : type}`
-    : `it is encoded (${encoding})`
-}
-
-interface WaitingRun {
-  /** The endpoint has not begun to answer. */
-  readonly isUndecided: boolean
-  /** The wait is over: the client gets something in the endpoint's place. */
-  openInTheMeantime(meantime: InTheMeantime): void
-  stopWaiting(): void
-}
-
-/** The wait for an endpoint to begin its answer, and what its client gets if that takes long. */
-class HeadWait extends Waiting {
-  readonly #request: RequestContext
-  readonly #run: WaitingRun
-  readonly #queue: DueQueue
-  #hasWaitedLonger = false
-
-  /** `undefined`: this request just waits for the endpoint, however long that takes. */
-  static begin(request: RequestContext, run: WaitingRun): HeadWait | undefined {
-    const { instance, facts, isUnread } = request
-    const queue = isUnread || maySlow(facts) ? instance.slow.queueFor(request) : undefined
-    if (queue === undefined) return undefined
-    const wait = new HeadWait(request, run, queue)
-    queue.add(wait)
-    return wait
-  }
-
-  private constructor(request: RequestContext, run: WaitingRun, queue: DueQueue) {
-    super(() => this.#isDue())
-    this.#request = request
-    this.#run = run
-    this.#queue = queue
-  }
-
-  #isDue(): void {
-    this.#request.learnParsed()
-    const { instance, profile, keyed, facts } = this.#request
-    const { slow, isClosing, eventStore } = instance
-    const run = this.#run
-    if (!run.isUndecided || isClosing) return
-    if (!maySlow(facts)) return run.stopWaiting()
-    if (this.#queue === slow.json) {
-      // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
-      return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()
-    }
-    if (eventStore === 'leave') return
-    if (!this.#hasWaitedLonger && !slow.hasShown(this.#request)) {
-      this.#hasWaitedLonger = true
-      return slow.later?.add(this)
-    }
-    run.openInTheMeantime(profile.taken ? 'event stream' : 'connection')
-  }
-}
-
-/** Not that to `initialize`, which says what the client can expect. */
-function maySlow({ requestIds, isInitialize }: RequestFacts): boolean {
-  return requestIds.length > 0 && !isInitialize
 }

@@ -4,23 +4,22 @@ import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
-import { isEventStreamType } from '../protocol/media-types.js'
 import { type ClientProfile, ONE_CONNECTION } from '../protocol/revisions.js'
 import {
   type BlockFields,
   type BlockListener,
   fieldOf,
+  newFields,
   readFields
 } from '../protocol/sse-fields.js'
 import { transientLines, withoutIds } from '../protocol/sse-lines.js'
-import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Connection } from '../readers/connection.js'
 import { JsonReply } from '../readers/json-reply.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture, LateHead } from '../http/capture-types.js'
-import { CountedSplitter } from './counted-splitter.js'
 import { isAnnounced } from './declarations.js'
 import { openEarlyStream } from './early-stream.js'
 import { type DebugLog, resumeAtEndpoint } from './endpoint-client.js'
@@ -30,13 +29,14 @@ import {
   type ResumptionHost
 } from './endpoint-resumption.js'
 import type { HandlerContext } from '../http/handler-context.js'
-import { LateBody } from './late-body.js'
+import { warnOfMissed } from '../http/warnings.js'
+import { messagesIn, missedHeaders } from './endpoint-answer.js'
+import { type AnswerSink, EndpointMessages } from './endpoint-messages.js'
 import { keepBody } from '../http/node-internals.js'
 import { type InitializeAnswer, noteRevision } from './outcome.js'
 import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from '../http/response-capture.js'
-import { isPlainEncoding } from '../http/response-headers.js'
 import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
 
 /** Takes over a call's stream, and returns the interim result's JSON; `undefined`: no room. */
@@ -62,7 +62,7 @@ const HTTP_SSE = /^\ufeff?(?:(?::.*)?\r?\n)*event: ?endpoint\r?\n/
 /** Bytes in which that beginning must be found. */
 const HTTP_SSE_LENGTH = 1024
 
-export class RunStream implements Capture, Producer, ResumedStream, ResumptionHost {
+export class RunStream implements Capture, AnswerSink, Producer, ResumedStream, ResumptionHost {
   initialize: InitializeAnswer | undefined
   /** Set if the call may go on without its client; called when the endpoint answers it. */
   onAnswered: (() => void) | undefined
@@ -79,12 +79,12 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
   /** Lines besides events that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
   #leadingSize = 0
-  readonly #splitter: CountedSplitter
+  readonly #messages: EndpointMessages
   #hasWritten = false
   /** Events parsed from the current `write()`. */
   #events = 0
-  /** What the endpoint answers after the head of ours, if that is no event stream. */
-  #body: LateBody | undefined
+  /** The endpoint's head, if the wire has had one of ours before. */
+  #lateHead: LateHead | undefined
   #progress: ProgressReport | undefined
   /** Set where the endpoint gives its events ids. */
   #resumption: EndpointResumption | undefined
@@ -99,7 +99,12 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
     this.#request = request
     this.#handler = handler
     this.#response = response
-    this.#splitter = new CountedSplitter(this.budget, request.owner)
+    this.#messages = new EndpointMessages(this, {
+      event: request.instance.maxEventBytes,
+      body: request.instance.maxAnswerBytes,
+      budget: this.budget,
+      owner: request.owner
+    })
     this.#startedAt = startedAt
   }
 
@@ -323,24 +328,18 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
   // What the endpoint does: Capture
 
   lateHead(head: LateHead): void {
-    const isStream = head.status === 200 && isEventStreamType(head.header('content-type'))
-    if (!isStream || !isPlainEncoding(head.header('content-encoding')))
-      this.#body = new LateBody(head, this.#request)
+    this.#lateHead = head
+    this.#messages.head(head)
   }
 
   write(bytes: Buffer): boolean {
     const stream = this.#stream
     if (stream === undefined) return false
-    if (this.#body !== undefined) {
-      if (!stream.isEnded && !this.#body.add(bytes)) stream.fail('overflow')
-      return !stream.isEnded
-    }
     const isFirst = !this.#hasWritten && !this.#hasConnected
     if (isFirst && stream.kind === 'listen' && isHttpSse(bytes)) return this.#leave(stream, bytes)
     this.#hasWritten = true
     this.#events = 0
-    this.#splitter.push(bytes, this.#onBlock)
-    const fault = this.#splitter.isWhole ? undefined : this.#faultOfPending()
+    const fault = stream.isEnded ? undefined : this.#messages.push(bytes)
     if (fault !== undefined) return stream.fail(fault)
     return !stream.isFull && !stream.isEnded
   }
@@ -349,28 +348,17 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
   writeText(text: string): boolean | undefined {
     const stream = this.#stream
     const isPlain =
-      this.#body === undefined &&
       this.#progress === undefined &&
       this.#resumption === undefined &&
-      this.#splitter.isBetweenBlocks &&
+      this.#messages.isBetweenEvents &&
       stream?.kind === 'request'
     const dataFrom = isPlain ? dataIn(text) : 0
     return dataFrom === 0 ? undefined : stream?.appendText(text, dataFrom)
   }
 
-  #faultOfPending(): StreamFault | undefined {
-    const { maxEventBytes } = this.#request.instance
-    const { pending } = this.#splitter
-    if (pending > maxEventBytes) return 'event-too-large'
-    if (this.#splitter.count()) return undefined
-    // Without room, a block of more than half of the limit fails for its own size.
-    return pending > maxEventBytes / 2 ? 'event-too-large' : 'overflow'
-  }
-
   end(): void {
-    this.#splitter.end(this.#onBlock)
-    if (this.#stream !== undefined && this.#body !== undefined) this.#body.end(this.#stream)
-    else this.closed(true)
+    this.#messages.end()
+    if (!this.#messages.isBody) this.closed(true)
   }
 
   abort(): void {
@@ -385,13 +373,42 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
     return this.#stream?.isFull ?? false
   }
 
-  readonly #onBlock: BlockListener = (bytes, from, to, fields) => {
+  // AnswerSink
+
+  readonly onBlock: BlockListener = (bytes, from, to, fields) => {
     const isNumbered = fields.hasId || (fields.dataLines === 0 && hasRetry(bytes, from, to))
     if (isNumbered) this.#resumption ??= new EndpointResumption(this, this)
     if (this.#resumption?.note(bytes, from, to, fields) === false) return
     if (fields.hasId) return this.#takeWithoutIds(bytes, from, to, fields)
     if (fields.dataLines === 0) return this.#pass(bytes, from, to)
     this.#append(bytes, from, to, fields)
+  }
+
+  /** It comes after its client's event stream has begun: it becomes messages. */
+  body(body: Buffer): void {
+    const stream = this.#stream
+    const head = this.#lateHead
+    if (stream === undefined || head === undefined || stream.isEnded) return
+    this.#warnOfMissed(head)
+    for (const [i, message] of messagesIn(head, body, stream.owed).entries()) {
+      const block = encodeMessage(message)
+      const fields = newFields()
+      readFields(block, 0, fields)
+      // As if in one write, because the endpoint could not be asked to wait in between.
+      stream.append(block, 0, block.length, fields, i > 0)
+    }
+    stream.producerEnded()
+  }
+
+  failed(fault: StreamFault): void {
+    if (fault === 'no-response') this.#stream?.producerEnded()
+    else this.#stream?.fail(fault)
+  }
+
+  #warnOfMissed({ header }: LateHead): void {
+    const session = header('mcp-session-id')
+    const isOwn = session === undefined || session === this.#request.session
+    warnOfMissed(missedHeaders(header).filter(name => name !== 'mcp-session-id' || !isOwn))
   }
 
   /** The endpoint has ids of its own: ours take their place. */
@@ -444,9 +461,8 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
 
   release(): void {
     // The endpoint may keep its response for long: what is unfinished must not stay with it.
-    this.#splitter.drop()
+    this.#messages.drop()
     this.#resumption?.stop()
-    this.#body?.dispose()
     this.#progress?.stop()
     this.#response.release()
   }
@@ -479,7 +495,7 @@ export class RunStream implements Capture, Producer, ResumedStream, ResumptionHo
     const stream = this.#stream
     if (stream?.isOwing !== true || stream.isEnded) return false
     // An unfinished event comes again as a whole.
-    this.#splitter.drop()
+    this.#messages.drop()
     return this.#resumption?.comeBack() === true
   }
 

@@ -1,6 +1,6 @@
 // Lets the endpoint answer, and captures its response if that may become a stream.
-import { CallRun } from '../endpoint/call-run.js'
-import { EndpointRun } from '../endpoint/endpoint-run.js'
+import { CollectedRun } from '../endpoint/collected-run.js'
+import { StreamedRun } from '../endpoint/streamed-run.js'
 import type { BeginCall } from '../calls/resume-tokens.js'
 import type { EndpointWork } from '../calls/tasks/task-calls.js'
 import { watchOutcome } from '../endpoint/outcome.js'
@@ -33,11 +33,11 @@ function workOn(context: Context, worker?: Worker): void {
 }
 
 function beginFor(context: Context, worker: Worker | undefined): Answer {
-  if (worker?.kind === 'token') return worker.begin.bind(undefined, new CallRun(context))
-  if (worker?.kind === 'task') return worker.begin.bind(undefined, new EndpointRun(context))
+  if (worker?.kind === 'token') return worker.begin.bind(undefined, new CollectedRun(context))
+  if (worker?.kind === 'task') return worker.begin.bind(undefined, new StreamedRun(context))
   const why = whyUntouched(context)
   if (why === undefined) {
-    const run = new EndpointRun(context)
+    const run = new StreamedRun(context)
     return () => run.run(worker?.answer)
   }
   context.instance.debug('%s passed on untouched: %s', context.method, why)

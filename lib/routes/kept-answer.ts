@@ -2,7 +2,7 @@
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { keptCallIn } from '../calls/call-log.js'
 import { keptTaskIn } from '../calls/tasks/task.js'
-import { CallRun } from '../endpoint/call-run.js'
+import { CollectedRun } from '../endpoint/collected-run.js'
 import { refusalOfKey } from '../endpoint/idempotency.js'
 import type { Keyed } from '../endpoint/idempotent-request.js'
 import { keptOutcomeIn } from '../endpoint/idempotency-store.js'
@@ -42,7 +42,7 @@ export async function answerKept(
   const call = keptCallIn(value)
   const { tokens, tasks } = instance
   if (call?.scope === scope)
-    return tokens && (() => tokens.answerKept(context, call, new CallRun(context).reply))
+    return tokens && (() => tokens.answerKept(context, call, new CollectedRun(context).reply))
   const task = keptTaskIn(value)
   return task?.scope === scope ? tasks?.answerAbout(context, task) : undefined
 }

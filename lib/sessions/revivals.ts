@@ -55,7 +55,7 @@ export type Proof = 'done' | 'full'
 /** Milliseconds for which an endpoint may take to answer. */
 const PATIENCE = 30_000
 /** Bytes. */
-const LONGEST_ANSWER = 1024 * 1024
+const LIMITS = { event: 1024 * 1024, body: 1024 * 1024 }
 /** Lists of which the endpoint can say that they have changed. */
 const LISTS = ['tools', 'resources', 'prompts']
 
@@ -166,7 +166,7 @@ export class Revivals {
         return { status, sessionId, result: undefined }
       }
       const answer = await new Promise<EndpointAnswer>(answered =>
-        readAnswer(response, id, LONGEST_ANSWER, { message: () => undefined, answered })
+        readAnswer(response, id, LIMITS, { message: () => undefined, answered })
       )
       const result = answer.kind === 'response' ? answer.message.result : undefined
       return { status, sessionId, result }

@@ -20,9 +20,8 @@ import type { Stream } from '../../streams/stream.js'
 import { Timer } from '../../streams/timer.js'
 import { sendToEndpoint, tellEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import { type EndpointAnswer, readAnswer } from '../../endpoint/endpoint-answer.js'
+import { type EndpointAnswer, messagesIn, readAnswer } from '../../endpoint/endpoint-answer.js'
 import { HandlerContext, type MakeLink, runInContext } from '../../http/handler-context.js'
-import { messagesIn } from '../../endpoint/late-answer.js'
 import { stringOf } from '../../http/response-headers.js'
 import type { StreamState } from '../../streams/stream-types.js'
 import { now } from '../../protocol/clock.js'
@@ -205,9 +204,12 @@ class AskedEndpoint {
     const { parts, task, id } = asked
     this.#id = id
     this.#listener = listener
+    const { maxBytes } = task
+    const { budget } = parts.table
+    const limits = { event: maxBytes, body: maxBytes, budget, owner: task.facts.owner }
     sent(asked, this.#gone.signal).then(
       response =>
-        readAnswer(response, id, task.maxBytes, {
+        readAnswer(response, id, limits, {
           message: (said, written) => listener.heard(said, written),
           answered: answer => this.#answered(answer)
         }),
@@ -228,7 +230,7 @@ class AskedEndpoint {
     if (answer.kind === 'response') return this.#listener.answered(answer.message, answer.text)
     const { status, headers, body } = answer
     const header = (name: string): string | undefined => stringOf(headers[name])
-    const [text = ''] = messagesIn({ status, header, body }, [this.#id])
+    const [text = ''] = messagesIn({ status, header }, body, [this.#id])
     const [said] = writtenMessages(text)
     // A status such as 202 accepts the request, but nothing comes after it.
     if (said === undefined) this.#listener.unanswered('no-response')

@@ -1,23 +1,18 @@
-// One request whose client we answer ourselves: at once, or with the endpoint's answer.
+// A request whose client we answer ourselves: at once, or with what is collected of the endpoint's
+// answer.
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { withoutAsync } from '../protocol/prefer.js'
 import type { Stream } from '../streams/stream.js'
 import { Timer } from '../streams/timer.js'
-import type { Capture, LateHead, ResponseCaptureHost, ResponseHead } from '../http/capture-types.js'
+import type { Capture, LateHead, ResponseHead } from '../http/capture-types.js'
 import { ClientReply } from './client-reply.js'
-import {
-  HandlerContext,
-  isInContext,
-  type PartsCollector,
-  runInContext
-} from '../http/handler-context.js'
+import type { PartsCollector } from '../http/handler-context.js'
 import { isUtf8, replaceBody, replaceHeader } from '../http/request-body.js'
 import type { RequestContext } from './request-context.js'
-import { ResponseCapture } from '../http/response-capture.js'
 import { foldHeaders, validateHead } from '../http/response-headers.js'
-import { applyPreference } from './stream-headers.js'
-import { type AnswerListener, AnswerReader } from './endpoint-answer.js'
+import { type AnswerListener, SoleAnswer } from './endpoint-answer.js'
+import { EndpointRun } from './endpoint-run.js'
 
 export interface EndpointCall {
   readonly message: Message
@@ -38,60 +33,42 @@ interface EndpointAtWork {
   leave(): void
 }
 
-export class CallRun implements ResponseCaptureHost {
+export class CollectedRun extends EndpointRun {
   readonly reply: ClientReply
-  readonly #context: RequestContext
-  readonly #handler: HandlerContext
-  readonly #response: ResponseCapture
   #capture: AnswerCapture | undefined
 
   constructor(context: RequestContext) {
-    const { instance, req, res, keyed } = context
-    this.#context = context
-    this.#handler = new HandlerContext(instance, instance.newId(), instance.links?.for(context))
-    // Before the capture, which hides the client's `close` from listeners that are added later.
-    keyed?.join(res, () => undefined)
-    this.#response = new ResponseCapture(req, res, this)
-    if (keyed !== undefined) applyPreference(context, res)
-    this.#response.keep()
-    this.reply = new ClientReply(context, this.#response, this.#handler.id)
-    const { reply } = this
-    keyed?.runs({
+    super(context)
+    // The answer is not that of the endpoint, which is not to hear when its client leaves.
+    this.response.keep()
+    const reply = new ClientReply(context, this.response, this.handler.id)
+    this.reply = reply
+    context.keyed?.runs({
       release: () => reply.gone(),
       detach: () => reply.detach()
     })
   }
 
   ask(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
-    const { req, next } = this.#context
-    const { message, requestId, text, limit } = call
-    const response = this.#response
-    const capture = new AnswerCapture(requestId, limit, listener, () => response.release())
+    const { req } = this.request
+    const { message, text, collector, stream } = call
+    const { response } = this
+    const capture = new AnswerCapture(call, this.request, listener, () => response.release())
     this.#capture = this.reply.capture = capture
     response.hear(capture)
     // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
     this.#prepare(message, text)
-    this.#tell(call)
-    runInContext(this.#handler, next)
-    this.#context.release()
+    this.handler.collector = collector
+    this.handler.take(stream)
+    this.call()
     return { drain: () => response.drain(), leave: () => capture.leave() }
-  }
-
-  /** The call is over already: the endpoint does not get it. */
-  withhold(): void {
-    this.#context.release()
-  }
-
-  #tell({ collector, stream }: EndpointCall): void {
-    this.#handler.collector = collector
-    this.#handler.take(stream)
   }
 
   /** Gives those behind us the call without what it says of how its client is to be answered. */
   #prepare(message: object, text: string): void {
-    const { req, accept, prefer } = this.#context
+    const { req, accept, prefer } = this.request
     const { 'content-type': type } = req.headers
     replaceBody(req, message, text)
     if (type === undefined || !isUtf8(type)) replaceHeader(req, 'content-type', 'application/json')
@@ -102,7 +79,7 @@ export class CallRun implements ResponseCaptureHost {
   // ResponseCaptureHost
 
   take(head: ResponseHead): Capture | undefined {
-    const { res, keyed } = this.#context
+    const { res, keyed } = this.request
     if (this.#capture === undefined) {
       // Middleware in front of us answers in our place.
       keyed?.settle({ kind: 'lost' })
@@ -123,22 +100,14 @@ export class CallRun implements ResponseCaptureHost {
     return this.#capture
   }
 
-  isInsideHandler(): boolean {
-    return isInContext(this.#handler)
-  }
-
-  runInside<T>(work: () => T): T {
-    return runInContext(this.#handler, work)
-  }
-
   brokenOff(): void {
     // The capture hears of it.
   }
 
   goesOnAlone(): void {
-    const { keyed, memory } = this.#context
+    const { keyed, memory } = this.request
     // Until a call under a key has an answer, its request is counted there.
-    if (keyed?.isSettled !== false) this.#handler.stream?.holdRequest(memory)
+    if (keyed?.isSettled !== false) this.handler.stream?.holdRequest(memory)
   }
 }
 
@@ -153,14 +122,14 @@ export interface CapturedAnswerListener extends AnswerListener {
 /** Milliseconds for which an endpoint may go on with its response once it has answered. */
 const PATIENCE = 1000
 
-/** Reads a response to a call whose client we answer, whatever kind it is. */
+/** Collects a response to a call whose client we answer, whatever kind it is. */
 class AnswerCapture implements Capture {
-  readonly #requestId: string
-  readonly #limit: number
+  readonly #call: Pick<EndpointCall, 'requestId' | 'limit'>
+  readonly #request: RequestContext
   readonly #listener: CapturedAnswerListener
   /** Lets the endpoint see that its response is over. */
   readonly #release: () => void
-  #reader: AnswerReader | undefined
+  #answer: SoleAnswer | undefined
   isRefusal = false
   #isAnswered = false
   #isEnded = false
@@ -168,19 +137,20 @@ class AnswerCapture implements Capture {
   #patience: Timer | undefined
 
   constructor(
-    requestId: string,
-    limit: number,
+    { requestId, limit }: EndpointCall,
+    request: RequestContext,
     listener: CapturedAnswerListener,
     release: () => void
   ) {
-    this.#requestId = requestId
-    this.#limit = limit
+    this.#call = { requestId, limit }
+    this.#request = request
     this.#listener = listener
     this.#release = release
   }
 
   /** No more of it is wanted. An endpoint that has answered is given time to end its response. */
   leave(): void {
+    this.#answer?.drop()
     if (!this.#isAnswered || this.#isEnded) return this.#release()
     this.#patience = new Timer(this.#release)
     this.#patience.start(PATIENCE)
@@ -197,7 +167,10 @@ class AnswerCapture implements Capture {
     // It concerns the preference of this request, and not of others that fetch the answer.
     const { 'preference-applied': _applied, ...given } = distinct(headers())
     const head = { status, headers: given }
-    this.#reader = new AnswerReader(head, this.#requestId, this.#limit, {
+    const { instance, owner } = this.#request
+    const { requestId, limit } = this.#call
+    const limits = { event: limit, body: limit, budget: instance.table.budget, owner }
+    this.#answer = new SoleAnswer(head, requestId, limits, {
       message: (message, text) => this.#listener.message(message, text),
       answered: answer => {
         this.#isAnswered = true
@@ -207,7 +180,7 @@ class AnswerCapture implements Capture {
   }
 
   write(bytes: Buffer): boolean {
-    this.#reader?.push(bytes)
+    this.#answer?.push(bytes)
     return !this.isFull
   }
 
@@ -217,13 +190,13 @@ class AnswerCapture implements Capture {
 
   end(): void {
     this.#isEnded = true
-    this.#reader?.end()
+    this.#answer?.end()
     this.#over()
   }
 
   abort(): void {
     this.#isEnded = true
-    if (this.#reader !== undefined) this.#reader.brokenOff()
+    if (this.#answer !== undefined) this.#answer.brokenOff()
     else this.#listener.answered({ kind: 'fault', fault: 'endpoint-failed' })
     this.#over()
   }
