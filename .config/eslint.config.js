@@ -181,7 +181,15 @@ export default defineConfig(
   {
     files: ['lib/resources/**'],
     rules: imports([
-      arrow('resources', ['access', 'endpoint', 'http', 'protocol', 'readers', 'streams'])
+      arrow('resources', [
+        'access',
+        'endpoint',
+        'http',
+        'options',
+        'protocol',
+        'readers',
+        'streams'
+      ])
     ])
   },
   {
@@ -225,7 +233,6 @@ export default defineConfig(
         'calls',
         'endpoint',
         'protocol',
-        'resources',
         'sessions',
         'streams'
       ])

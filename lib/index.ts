@@ -3,7 +3,7 @@ export type { CloseOptions } from './closing.js'
 export { mcpStreams, type McpStreams } from './middleware.js'
 export type { McpStreamsStats } from './stats.js'
 export type { McpStreamsOptions } from './options/options.js'
-export type { OwnerCookie } from './options/part.js'
+export type { OwnerCookie, ResourcesPart } from './options/part.js'
 export type { ResumeTokensOptions } from './options/resume-tokens-options.js'
 export type { TasksOptions } from './options/tasks-options.js'
 export type { MaxUnsent, MaxUnsentPart } from './options/unsent-options.js'
@@ -20,23 +20,6 @@ export { StreamError, type StreamFault } from './protocol/errors.js'
 export type { OwnerFunction } from './access/guards.js'
 export type { SessionsOptions } from './sessions/surviving-sessions.js'
 export { corsHeaders } from './access/cors-headers.js'
-export {
-  fileResources,
-  type FileResources,
-  type FileResourcesOptions
-} from './resources/file-resources.js'
-export { readThrough } from './resources/read-through.js'
-export {
-  NOT_STREAMABLE,
-  type IsStreamable,
-  type OpenedResource,
-  type OpenResource,
-  type Resource,
-  type ResourceBytes,
-  type ResourceContext,
-  type ResourceEntry,
-  type ResourcesOptions
-} from './resources/resource-types.js'
 export type { StreamState } from './streams/stream-types.js'
 export type {
   DiagnosticName,

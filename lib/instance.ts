@@ -18,7 +18,7 @@ import { SlowAnswers } from './endpoint/slow-answers.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import { ResumeTokens } from './calls/resume-tokens.js'
 import { Tasks } from './calls/tasks/tasks.js'
-import { ResourceAnswers } from './resources/resource-answers.js'
+import type { ResourceAnswers, ResourcesCode } from './resources/resource-answers.js'
 import { RelayedResponses } from './routes/relayed-responses.js'
 import type { RelayParts, RouteShelves, RoutesInstance } from './routes/route.js'
 import { isSealed } from './sessions/seal.js'
@@ -33,6 +33,7 @@ import { BackplaneSeat } from './join-backplane.js'
 import { debug, debugStream, publish } from './diagnostics.js'
 import { Observations } from './observations.js'
 import type { Settings } from './options/options.js'
+import { codeOf } from './options/part.js'
 
 export class Instance implements RoutesInstance {
   // Who a request is from.
@@ -89,9 +90,9 @@ export class Instance implements RoutesInstance {
   readonly #onError: Settings['onError']
 
   constructor(settings: Settings) {
-    const { resources, maxStreams, maxBytes, maxStreamBytes, progress } = settings
+    const { maxStreams, maxBytes, maxStreamBytes, progress } = settings
     this.owner = settings.owner
-    this.cookie = settings.cookie
+    this.cookie = codeOf<CookieCode>(settings.cookie)
     this.allowedOrigins = settings.allowedOrigins
     this.maxBodyBytes = settings.maxBodyBytes
     this.maxEventBytes = maxBytes
@@ -124,9 +125,7 @@ export class Instance implements RoutesInstance {
     this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
     this.progress = progress === false ? undefined : new ProgressReports(progress)
     this.unanswered = new Unanswered(this, maxStreams)
-    this.resources =
-      resources &&
-      new ResourceAnswers(resources, this, maxStreams, error => this.report(error, undefined))
+    this.resources = codeOf<ResourcesCode>(settings.resources)?.(this, maxStreams)
     const tokens = tokensSettings(settings)
     this.tokens = tokens && new ResumeTokens(this, tokens)
     const tasks = tasksSettings(settings)

@@ -16,7 +16,8 @@ import {
   ReadResourceRequestSchema
 } from '@modelcontextprotocol/sdk/types.js'
 import express from 'express'
-import { fileResources, mcpStreams, NOT_STREAMABLE } from 'express-mcp-streams'
+import { mcpStreams } from 'express-mcp-streams'
+import { fileResources, NOT_STREAMABLE, resources } from 'express-mcp-streams/resources'
 import { createStorage, signer } from './storage.js'
 import { isMain, listen } from './start.js'
 
@@ -41,11 +42,11 @@ export function createServer({ folder, mode = 'direct', publicUrl, storage }) {
 
   // The one line.
   const streams = mcpStreams({
-    resources: {
+    resources: resources({
       open,
       streamable: (_uri, entry) => entry.size >= SMALL,
       ...(mode === 'download' && { mode, publicUrl })
-    }
+    })
   })
 
   const sessions = new Map()

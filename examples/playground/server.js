@@ -9,6 +9,7 @@ import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js'
 import cors from 'cors'
 import express from 'express'
 import { corsHeaders, mcpStreams } from 'express-mcp-streams'
+import { resources } from 'express-mcp-streams/resources'
 import { BYTES, NAME, TEXT, URI } from './measurements.js'
 import { onlyLoopback } from './site.js'
 
@@ -36,13 +37,11 @@ export function createServer({ bare, pace, origin }) {
 
   // The one line. Short times make a short demo: the defaults are kinder to a server with many
   // clients.
-  const resources = {
-    open: uri => (uri === URI ? { body: BYTES, name: NAME, mimeType } : undefined)
-  }
+  const openResource = uri => (uri === URI ? { body: BYTES, name: NAME, mimeType } : undefined)
   const streams = bare
     ? undefined
     : mcpStreams({
-        resources,
+        resources: resources({ open: openResource }),
         retry: 400,
         resumeInterval: { min: 0 },
         keepAlive: 500,

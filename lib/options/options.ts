@@ -3,11 +3,9 @@
 import { defaultOwner, type OwnerFunction } from '../access/guards.js'
 import type { Backplane } from '../backplane/types.js'
 import { MOST_ROUNDS } from '../calls/interim-result.js'
-import type { CookieCode } from '../endpoint/instance-parts.js'
 import type { ProgressSettings } from '../endpoint/progress-reports.js'
 import type { StreamError } from '../protocol/errors.js'
 import { isObject } from '../protocol/json-rpc.js'
-import type { ResourcesOptions } from '../resources/resource-types.js'
 import type { SessionsOptions } from '../sessions/surviving-sessions.js'
 import {
   type Fault,
@@ -20,8 +18,7 @@ import {
   orNull,
   wholeNumber
 } from './checks.js'
-import { codeOf, isPart, type OwnerCookie } from './part.js'
-import { checkResources, resourceSettings } from './resources-options.js'
+import { isPart, type OwnerCookie, type ResourcesPart } from './part.js'
 import {
   checkResumeTokens,
   resumeTokensSettings,
@@ -197,11 +194,11 @@ export interface McpStreamsOptions {
    */
   readonly primer?: 'auto' | 'always' | 'never' | undefined
   /**
-   * Answers `resources/stream` (SEP-2532) and the links that `link()` gives out: sends resources as
-   * bytes. Also `fileResources(root, { baseUri })` and `readThrough()`. Default: none, and nothing
+   * Answers `resources/stream` (SEP-2532) and the links that `link()` gives out, sending resources
+   * as bytes: `resources({ open })` of `express-mcp-streams/resources`. Default: none, and nothing
    * of the endpoint's resources is touched.
    */
-  readonly resources?: ResourcesOptions | undefined
+  readonly resources?: ResourcesPart | undefined
   /**
    * Resume tokens (the Resuming draft), for requests that ask for them: with `Prefer:
    * respond-async` or a `resumeToken` in `_meta`. `after`: milliseconds after which a request
@@ -302,7 +299,7 @@ export const OPTIONS = {
   owner: { check: isFunction, default: defaultOwner },
   cookie: {
     check: isPart('ownerCookie', 'express-mcp-streams/cookie'),
-    read: (value): CookieCode | undefined => codeOf(value)
+    default: undefined
   },
   allowedOrigins: {
     check: must(isOrigins, "must be a list of origins such as 'https://app.example', or ['*']"),
@@ -311,7 +308,10 @@ export const OPTIONS = {
   },
   eventStore: { check: oneOf('replace', 'leave'), default: 'replace' },
   primer: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
-  resources: { check: checkResources, read: value => value && resourceSettings(value) },
+  resources: {
+    check: isPart('resources', 'express-mcp-streams/resources'),
+    default: undefined
+  },
   resumeTokens: { check: checkResumeTokens, read: resumeTokensSettings },
   tasks: { check: checkTasks, read: tasksSettings },
   backplane: { check: checkBackplane, default: undefined },

@@ -10,6 +10,9 @@ export interface Part<Name extends string> {
 /** What `ownerCookie()` of `express-mcp-streams/cookie` makes, for option `cookie`. */
 export type OwnerCookie = Part<'ownerCookie'>
 
+/** What `resources()` of `express-mcp-streams/resources` makes, for option `resources`. */
+export type ResourcesPart = Part<'resources'>
+
 /** For all copies of the package, ESM and CJS. */
 const CARRIED = Symbol.for('express-mcp-streams.part')
 /** Two copies do not fit together: what one has noted of a response, the other does not know. */

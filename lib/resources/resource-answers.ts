@@ -47,6 +47,9 @@ import type { ResourceSettings } from './resource-types.js'
 import { isUri, URI_RULE } from './resource-head.js'
 import { ResourceLinks } from './resource-links.js'
 
+/** Makes them for one instance; at most so many download URLs are valid at a time. */
+export type ResourcesCode = (parts: InstanceParts, maxTickets: number) => ResourceAnswers
+
 export class ResourceAnswers {
   readonly service: ResourceService
   readonly downloads: ResourceDownloads
@@ -55,15 +58,9 @@ export class ResourceAnswers {
   readonly onWires: WireResources | undefined
   readonly #parts: InstanceParts
 
-  /** `report` is called with what fails on our side. */
-  constructor(
-    settings: ResourceSettings,
-    parts: InstanceParts,
-    maxTickets: number,
-    report: (error: Error) => void
-  ) {
+  constructor(settings: ResourceSettings, parts: InstanceParts, maxTickets: number) {
     this.#parts = parts
-    this.service = new ResourceService(settings, parts, report)
+    this.service = new ResourceService(settings, parts)
     this.downloads = new ResourceDownloads(parts, this.service, maxTickets)
     this.links = new ResourceLinks(this.downloads.tickets, settings.publicUrl)
     this.onWires = resourcesOnWires(this.service, this.downloads)

@@ -50,15 +50,13 @@ export class ResourceService {
   readonly settings: ResourceSettings
   readonly #parts: InstanceParts
   readonly #endpoint: EndpointQuestions
-  readonly #report: (error: Error) => void
   readonly #requests = new Set<ResourceRequest>()
   readonly #idle = new WhenIdle(() => this.#requests.size === 0)
 
-  constructor(settings: ResourceSettings, parts: InstanceParts, report: (error: Error) => void) {
+  constructor(settings: ResourceSettings, parts: InstanceParts) {
     this.settings = settings
     this.#parts = parts
     this.#endpoint = new EndpointQuestions(settings.timeout)
-    this.#report = report
   }
 
   /** `false`: the refusal has been passed on. @throws {EndpointError} for a JSON-RPC error. */
@@ -204,7 +202,7 @@ export class ResourceService {
 
   tell(cause: unknown): void {
     this.#parts.debug('resource failed: %O', cause)
-    this.#report(new StreamError('resource-failed', { cause }))
+    this.#parts.report(new StreamError('resource-failed', { cause }), undefined)
   }
 
   #failed(

@@ -24,7 +24,8 @@ const variants = {
    * result.
    */
   async ours() {
-    const { fileResources, mcpStreams } = await import('express-mcp-streams')
+    const { mcpStreams } = await import('express-mcp-streams')
+    const { fileResources, resources } = await import('express-mcp-streams/resources')
     const files = folder && fileResources(folder, { baseUri: 'file:///' })
     const open = (uri, context) => {
       const { protocol, pathname } = new URL(uri)
@@ -40,7 +41,7 @@ const variants = {
       }
       return { size: 2, body: () => Readable.from(source()), mimeType: 'a/b' }
     }
-    app.use('/mcp', mcpStreams({ resources: { open } }))
+    app.use('/mcp', mcpStreams({ resources: resources({ open }) }))
     app.all('/mcp', express.json(), (req, res) =>
       res.json({ jsonrpc: '2.0', id: req.body.id, result: {} })
     )

@@ -7,6 +7,7 @@ import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http
 import { Socket } from 'node:net'
 import supertest from 'supertest'
 import { ownerCookie } from '../../lib/cookie/index.js'
+import { resources } from '../../lib/resources/index.js'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
 import { parseOptions } from '../../lib/options/options.js'
 import { Hub } from '../helpers/backplane/memory.js'
@@ -127,44 +128,8 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     eventStore: { good: ['replace', 'leave'], bad: ['take over', '', true, null, {}] },
     primer: { good: ['auto', 'always', 'never'], bad: ['named', '', true, null] },
     resources: {
-      good: [
-        { open: () => undefined },
-        {
-          open: () => undefined,
-          mode: 'direct',
-          publicUrl: undefined,
-          streamable: false,
-          ticketTtl: 1,
-          timeout: null
-        },
-        { open: () => undefined, mode: 'download', publicUrl: 'https://mcp.example/mcp?tenant=1' },
-        { open: () => undefined, publicUrl: 'http://localhost:3000/mcp' },
-        {
-          open: () => undefined,
-          publicUrl: 'http://[::1]:3000/mcp',
-          streamable: () => true,
-          timeout: 1000
-        },
-        { open: () => undefined, list: async () => [] }
-      ],
-      bad: [
-        null,
-        () => undefined,
-        [],
-        {},
-        { open: 'files' },
-        { open: () => undefined, mode: 'redirect' },
-        { open: () => undefined, mode: 'download' },
-        { open: () => undefined, publicUrl: 'http://mcp.example/mcp' },
-        { open: () => undefined, publicUrl: '/mcp' },
-        { open: () => undefined, publicUrl: 'https://user:word@mcp.example/mcp' },
-        { open: () => undefined, publicUrl: 'https://mcp.example/mcp#here' },
-        { open: () => undefined, streamable: 'all' },
-        { open: () => undefined, ticketTtl: 0 },
-        { open: () => undefined, ticketTtl: 2 ** 31 },
-        { open: () => undefined, timeout: '2m' },
-        { open: () => undefined, ttl: 1000 }
-      ]
+      good: [resources({ open: () => undefined })],
+      bad: [null, () => undefined, [], {}, { open: () => undefined }, ownerCookie({ secret: 'x' })]
     },
     tasks: {
       good: [
@@ -295,6 +260,47 @@ const PARTS: [
       [/`maxAge`$/, { secret: 'one', maxAge: 1000 }],
       [/`Secret`: did you mean `secret`\?$/, { Secret: 'one' }]
     ]
+  ],
+  [
+    resources,
+    [
+      { open: () => undefined },
+      {
+        open: () => undefined,
+        mode: 'direct',
+        publicUrl: undefined,
+        streamable: false,
+        ticketTtl: 1,
+        timeout: null
+      },
+      { open: () => undefined, mode: 'download', publicUrl: 'https://mcp.example/mcp?tenant=1' },
+      { open: () => undefined, publicUrl: 'http://localhost:3000/mcp' },
+      {
+        open: () => undefined,
+        publicUrl: 'http://[::1]:3000/mcp',
+        streamable: () => true,
+        timeout: 1000
+      },
+      { open: () => undefined, list: async () => [] }
+    ],
+    [
+      [/options must be/, null],
+      [/options must be/, () => undefined],
+      [/`open`/, []],
+      [/`open`/, {}],
+      [/`open`/, { open: 'files' }],
+      [/`mode`/, { open: () => undefined, mode: 'redirect' }],
+      [/`publicUrl`/, { open: () => undefined, mode: 'download' }],
+      [/`publicUrl`/, { open: () => undefined, publicUrl: 'http://mcp.example/mcp' }],
+      [/`publicUrl`/, { open: () => undefined, publicUrl: '/mcp' }],
+      [/`publicUrl`/, { open: () => undefined, publicUrl: 'https://user:hush@mcp.example/mcp' }],
+      [/`publicUrl`/, { open: () => undefined, publicUrl: 'https://mcp.example/mcp#here' }],
+      [/`streamable` .*, not 'all'$/, { open: () => undefined, streamable: 'all' }],
+      [/`ticketTtl` .* \(milliseconds\), not 0$/, { open: () => undefined, ticketTtl: 0 }],
+      [/`ticketTtl`/, { open: () => undefined, ticketTtl: 2 ** 31 }],
+      [/`timeout`/, { open: () => undefined, timeout: '2m' }],
+      [/unknown option `ttl`/, { open: () => undefined, ttl: 1000 }]
+    ]
   ]
 ]
 
@@ -313,15 +319,15 @@ describe.each(PARTS)('%p', (makePart, good, bad) => {
 })
 
 describe('a value that carries its code', () => {
-  it.each([['cookie', 'ownerCookie', { secret: 'one' }]])(
-    'is wanted for %s, and where it is missing, its import is named',
-    (name, made, options) => {
-      expect(make({ [name]: options })).toThrow(
-        `mcpStreams: option \`${name}\` must be what \`${made}()\` makes: ` +
-          `import { ${made} } from 'express-mcp-streams/${name}'`
-      )
-    }
-  )
+  it.each([
+    ['cookie', 'ownerCookie', { secret: 'one' }],
+    ['resources', 'resources', { open: () => undefined }]
+  ])('is wanted for %s, and where it is missing, its import is named', (name, made, options) => {
+    expect(make({ [name]: options })).toThrow(
+      `mcpStreams: option \`${name}\` must be what \`${made}()\` makes: ` +
+        `import { ${made} } from 'express-mcp-streams/${name}'`
+    )
+  })
 })
 
 describe.each(NAMES)('option %s', name => {
@@ -516,8 +522,7 @@ describe('the message of a fault', () => {
 
   it.each([
     { sessions: { survive: true, secret: 'hush' } },
-    { sessions: { survive: true, secret: ['hush'] } },
-    { resources: { open: () => undefined, publicUrl: 'https://user:hush@a.example/mcp' } }
+    { sessions: { survive: true, secret: ['hush'] } }
   ])('of %j does not have the secret', options => {
     expect(message(options)).not.toContain('hush')
   })

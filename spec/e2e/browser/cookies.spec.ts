@@ -8,6 +8,7 @@ import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { chromium, type Browser, type Page as Tab } from 'playwright-core'
 import { ownerCookie } from '../../../lib/cookie/index.js'
+import { resources } from '../../../lib/resources/index.js'
 import { mcpStreams, type McpStreamsOptions } from '../../../lib/index.js'
 import { createCutProxy, type CutProxy, type Passage } from '../../helpers/cut-proxy.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
@@ -205,11 +206,11 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
       cookie: ownerCookie({ secret: ['new', 'old'] }),
       retry: RETRY,
       resumeInterval: { min: 0 },
-      resources: {
+      resources: resources({
         open: () => ({ body: BYTES, name: 'report.bin', mimeType: 'application/octet-stream' }),
         mode: 'download',
         publicUrl: `${proxy.url}/mcp`
-      },
+      }),
       ...options
     })
     closeLater(() => streams.close({ drain: 0 }))

@@ -8,12 +8,8 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import express, { type RequestHandler } from 'express'
 import { readFile } from 'node:fs/promises'
 import { chromium, type Browser, type Download, type Page as Tab } from 'playwright-core'
-import {
-  mcpStreams,
-  type LinkOptions,
-  type ResourceLink,
-  type ResourcesOptions
-} from '../../../lib/index.js'
+import { mcpStreams, type LinkOptions, type ResourceLink } from '../../../lib/index.js'
+import { resources, type ResourcesOptions } from '../../../lib/resources/index.js'
 import { connectV1 } from '../../helpers/clients.js'
 import { createCutProxy } from '../../helpers/cut-proxy.js'
 import { closeLater, listen } from '../../helpers/listen.js'
@@ -111,9 +107,9 @@ describeInBrowser('a link (needs chromium and nginx; SKIPPED without them, but n
     const front = await createCutProxy({ target: nginx.port })
     const url = `${front.url}${PREFIX}/mcp`
 
-    const resources: ResourcesOptions = { open: () => ({ body: BYTES }) }
+    const provider: ResourcesOptions = { open: () => ({ body: BYTES }) }
     const streams = mcpStreams({
-      resources: isPublic ? { ...resources, publicUrl: url } : resources
+      resources: resources(isPublic ? { ...provider, publicUrl: url } : provider)
     })
     closeLater(() => streams.close({ drain: 0 }))
     // As the page on security has it.

@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Browser, type Page as Tab } from 'playwright-core'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
+import { resources } from '../../../lib/resources/index.js'
 import { createCutProxy, type Cut, type CutProxy } from '../../helpers/cut-proxy.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { bytesOf, sha256 } from '../../features/client/resource-server.js'
@@ -107,13 +108,13 @@ async function open(
   const url = `${proxy.url}/mcp`
   const streams = mcpStreams({
     allowedOrigins: [origin],
-    resources: {
+    resources: resources({
       open: uri =>
         uri === 'redirect:1'
           ? { redirect: `${origin}/` }
           : { body: BYTES, name: 'b.bin', mimeType: 'a/b' },
       ...(mode === 'download' && { mode, publicUrl: url })
-    }
+    })
   })
   closeLater(() => streams.close({ drain: 0 }))
   const allowed = { origin, methods: ['GET', 'POST', 'DELETE'], ...corsHeaders }

@@ -3,6 +3,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { resumableFetch, streamResource } from '../../../lib/client/index.js'
+import { resources } from '../../../lib/resources/index.js'
 import { ownerCookie } from '../../../lib/cookie/index.js'
 import { bytesOf, drain, sha256 } from '../../features/client/resource-server.js'
 import { keyIn, SPEC_OPTIONS, V1, V2, V2_MODERN, type Setup } from '../../features/client/setups.js'
@@ -282,7 +283,7 @@ export function describeThrough(
       const all = await through(
         startProxy,
         V1.endpoint(),
-        url => ({ resources: { open: () => resource, mode, publicUrl: url } }),
+        url => ({ resources: resources({ open: () => resource, mode, publicUrl: url }) }),
         changes
       )
       const { transport } = await connectV1(all.url, { fetch: ours() })

@@ -8,13 +8,14 @@ import { parseResourceOptions } from '../../../lib/client/stream-resource-option
 import { type McpStreamsOptions, OPTIONS, parseOptions } from '../../../lib/options/options.js'
 import type { Schema } from '../../../lib/options/schema.js'
 import { faultMessage, type StreamFault } from '../../../lib/protocol/errors.js'
-import { resourceSettings } from '../../../lib/options/resources-options.js'
+import { resourceSettings } from '../../../lib/resources/resource-options.js'
 import { Compiler, plain } from './compiler.js'
 import { codesIn, page, pages, root, tablesOf, type Table } from './markdown.js'
 
 const SERVER = 'lib/index.ts'
 const CLIENT = 'lib/client/index.ts'
 const REDIS = 'lib/redis/index.ts'
+const RESOURCES = 'lib/resources/index.ts'
 
 const CLIENT_PAGE = page('lib/client/README.md')
 const OPERATIONS = page('examples/operations/README.md')
@@ -26,7 +27,7 @@ const wrong = {
   code: "import { mcpStreams } from 'express-mcp-streams'\n\nmcpStreams({ retries: 3 })\napp.use(stream)\n",
   line: 1000
 }
-const compiler = new Compiler([...snippets, wrong], [SERVER, CLIENT, REDIS])
+const compiler = new Compiler([...snippets, wrong], [SERVER, CLIENT, REDIS, RESOURCES])
 
 const tableWith = (prose: string, column: string): Table =>
   tablesOf(prose).find(({ columns }) => columns[0] === column)!
@@ -67,7 +68,7 @@ describe.each([
   ['mcpStreams', SERVER, 'McpStreamsOptions', parseOptions(), page('lib/options.md').whole],
   [
     'resources',
-    SERVER,
+    RESOURCES,
     'ResourcesOptions',
     resourceSettings({ open: () => undefined }),
     page('examples/files/README.md').whole

@@ -7,7 +7,8 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import express from 'express'
-import { currentStream, fileResources, mcpStreams } from 'express-mcp-streams'
+import { currentStream, mcpStreams } from 'express-mcp-streams'
+import { fileResources, resources } from 'express-mcp-streams/resources'
 import { resumableTransport } from 'express-mcp-streams/wires'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -67,8 +68,8 @@ Module({ controllers: [McpController] })(AppModule)
 mkdirSync('public')
 writeFileSync('public/report.pdf', Buffer.alloc(100_000, 'x'))
 const app = express()
-const resources = fileResources('public', { baseUri: 'files:///' })
-const streams = mcpStreams({ resources, retry: 100 })
+const files = fileResources('public', { baseUri: 'files:///' })
+const streams = mcpStreams({ resources: resources(files), retry: 100 })
 app.use('/cut', (req, res, next) => {
   // Between the head and the answer of the tool `wait`.
   if (req.method === 'POST') setTimeout(() => req.socket.destroy(), 50)

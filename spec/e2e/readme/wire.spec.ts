@@ -1,6 +1,7 @@
 // The exchanges that the pages show are what happens on the wire.
 
 import { describe, expect, it } from '@jest/globals'
+import { resources } from '../../../lib/resources/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { ended, get, headersFor, initialize, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
@@ -104,7 +105,7 @@ describe('the exchange about a resource', () => {
       )
     const endpoint = rawEndpoint(call => call.result(), { session: '1f0c' })
     const { url } = await serve(endpoint, {
-      resources: { open: () => ({ body: Buffer.from('hello world') }) }
+      resources: resources({ open: () => ({ body: Buffer.from('hello world') }) })
     })
     await ended(post(url, initialize('2025-11-25', { resourceStreaming: {} })))
     const response = await ended(post(url, JSON.parse(call!), headersIn(question!)))

@@ -16,7 +16,7 @@ import {
 } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileResources, type OpenResource } from '../../../lib/index.js'
+import { fileResources, type OpenResource } from '../../../lib/resources/index.js'
 import { until } from '../../helpers/happenings.js'
 import {
   errorOf,

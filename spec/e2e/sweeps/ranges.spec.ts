@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import type { Resource } from '../../../lib/index.js'
+import type { Resource } from '../../../lib/resources/index.js'
 import {
   errorOf,
   serveResources,

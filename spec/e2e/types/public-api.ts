@@ -12,10 +12,7 @@ import connect from 'connect'
 import express, { Router } from 'express'
 import {
   currentStream,
-  fileResources,
   mcpStreams,
-  NOT_STREAMABLE,
-  readThrough,
   StreamError,
   type CloseOptions,
   type CurrentStream,
@@ -26,11 +23,7 @@ import {
   type McpStreamsStats,
   type DurationHint,
   type LinkOptions,
-  type OpenResource,
   type OwnerFunction,
-  type Resource,
-  type ResourceContext,
-  type ResourceEntry,
   type ResourceLink,
   type ResumeTokenFault,
   type ResumeTokensOptions,
@@ -39,6 +32,16 @@ import {
   type StreamState,
   type TasksOptions
 } from 'express-mcp-streams'
+import {
+  fileResources,
+  NOT_STREAMABLE,
+  type OpenResource,
+  readThrough,
+  type Resource,
+  type ResourceContext,
+  type ResourceEntry,
+  resources
+} from 'express-mcp-streams/resources'
 import {
   resumableTransport,
   type ResumableTransportOptions,
@@ -139,24 +142,24 @@ mcpStreams(1000)
 
 // --- resources
 
-mcpStreams({ resources: readThrough() })
-mcpStreams({ resources: fileResources('.', { baseUri: 'files:///' }) })
+mcpStreams({ resources: resources(readThrough()) })
+mcpStreams({ resources: resources(fileResources('.', { baseUri: 'files:///' })) })
 mcpStreams({
-  resources: {
+  resources: resources({
     ...readThrough(),
     mode: 'download',
     publicUrl: 'https://mcp.example/mcp',
     ticketTtl: 1000
-  }
+  })
 })
 mcpStreams({
-  resources: {
+  resources: resources({
     open: async () => undefined,
     timeout: null,
     streamable: (uri, { size }) => uri !== `${size}`
-  }
+  })
 })
-mcpStreams({ resources: { open: () => NOT_STREAMABLE } })
+mcpStreams({ resources: resources({ open: () => NOT_STREAMABLE }) })
 
 const openRow: OpenResource = async (
   uri,
@@ -185,11 +188,11 @@ const context = {} as ResourceContext
 const opened: Resource = { size: undefined, path: '/a' }
 
 // @ts-expect-error a resource is what `open` returns
-mcpStreams({ resources: { open: () => 'text' } })
+mcpStreams({ resources: resources({ open: () => 'text' }) })
 // @ts-expect-error there is no default for it
-mcpStreams({ resources: {} })
+mcpStreams({ resources: resources({}) })
 // @ts-expect-error one of two words
-mcpStreams({ resources: { ...readThrough(), mode: 'redirect' } })
+mcpStreams({ resources: resources({ ...readThrough(), mode: 'redirect' }) })
 // @ts-expect-error a folder needs a base for its URIs
 fileResources('.')
 // @ts-expect-error who asks is what it is

@@ -5,7 +5,8 @@ import { expect, it } from '@jest/globals'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { ownerCookie } from '../../../lib/cookie/index.js'
-import type { McpStreamsOptions, Resource } from '../../../lib/index.js'
+import type { McpStreamsOptions } from '../../../lib/index.js'
+import { type Resource, resources } from '../../../lib/resources/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import {
@@ -158,12 +159,9 @@ it('a call of a session is cancelled by a notification to another instance', asy
 
 /** The URL of a download that the first of some instances has made out. */
 async function downloadAnywhere(body: Resource['body']) {
-  const resources = {
-    mode: 'download' as const,
-    publicUrl: 'https://mcp.example/mcp',
-    open: () => ({ body })
-  }
-  const { urls, headers } = await sessionAnywhere(answerJson, { resources }, DECLARED)
+  const publicUrl = 'https://mcp.example/mcp'
+  const downloads = resources({ mode: 'download', publicUrl, open: () => ({ body }) })
+  const { urls, headers } = await sessionAnywhere(answerJson, { resources: downloads }, DECLARED)
   const response = await post(urls[0]!, request(1, 'resources/stream', { uri: 'a:1' }), {
     ...headers,
     accept: 'application/json, text/event-stream, */*'

@@ -8,7 +8,8 @@ import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { resumableFetch, streamResource } from '../../../lib/client/index.js'
-import { fileResources, mcpStreams, type ResourcesOptions } from '../../../lib/index.js'
+import { mcpStreams } from '../../../lib/index.js'
+import { fileResources, resources, type ResourcesOptions } from '../../../lib/resources/index.js'
 import { createCutProxy, type Cut, type CutBy, type CutProxy } from '../../helpers/cut-proxy.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { bytesOf, drain, sha256 } from './resource-server.js'
@@ -36,7 +37,7 @@ async function serve(setup: Setup, mode: Mode): Promise<{ url: string; proxy: Cu
   const proxy = await createCutProxy({ target: port })
   const url = `${proxy.url}/mcp`
   const files = fileResources(folder, { baseUri: 'files:///' })
-  const resources: ResourcesOptions = {
+  const provider: ResourcesOptions = {
     ...files,
     open: async (uri, context) => {
       if (mode === 'redirect' && uri === FILE) return { redirect: `${proxy.url}/storage` }
@@ -47,7 +48,7 @@ async function serve(setup: Setup, mode: Mode): Promise<{ url: string; proxy: Cu
     },
     ...(mode === 'download' && { mode, publicUrl: url })
   }
-  const streams = mcpStreams({ resources })
+  const streams = mcpStreams({ resources: resources(provider) })
   closeLater(() => streams.close({ drain: 0 }))
   app
     .get(

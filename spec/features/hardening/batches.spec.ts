@@ -2,6 +2,7 @@
 // and neither costs much time.
 
 import { describe, expect, it, jest } from '@jest/globals'
+import { resources } from '../../../lib/resources/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { callTool, cancelled, ended, headersFor, post, request, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
@@ -71,18 +72,18 @@ describe('a batch', () => {
 
 describe('a list that is marked', () => {
   it('is not joined and searched again with each write of its endpoint', async () => {
-    const resources = Array.from({ length: 4000 }, (_, i) => ({
+    const entries = Array.from({ length: 4000 }, (_, i) => ({
       uri: `file:///${i}`,
       name: 'n'.repeat(60)
     }))
-    const bytes = Buffer.from(blockOf(result(1, { resources })))
+    const bytes = Buffer.from(blockOf(result(1, { resources: entries })))
     const endpoint = rawEndpoint(({ res }) => {
       res.writeHead(200, SSE)
       for (let at = 0; at < bytes.length; at += 512) res.write(bytes.subarray(at, at + 512))
       res.end()
     })
     const { url } = await serve(endpoint, {
-      resources: { open: () => undefined, streamable: true }
+      resources: resources({ open: () => undefined, streamable: true })
     })
     let joined = 0
     const { concat } = Buffer
@@ -111,7 +112,7 @@ describe('a list that is marked', () => {
           res.end()
         })
         const { url } = await serve(endpoint, {
-          resources: { open: () => undefined, streamable: true }
+          resources: resources({ open: () => undefined, streamable: true })
         })
         const response = await ended(post(url, request(1, 'resources/list'), headers))
         expect(response.messages()).toEqual([

@@ -4,6 +4,7 @@ import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { mcpStreams } from '../../../lib/index.js'
+import { resources } from '../../../lib/resources/index.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, headersFor, result } from '../../helpers/mcp.js'
 import { open, requestText } from './wire.js'
@@ -11,7 +12,7 @@ import { open, requestText } from './wire.js'
 const ID = 'V1StGXR8_Z5jdHi6B-myT'
 
 async function send(head: { path?: string; headers?: Record<string, string> }) {
-  const streams = mcpStreams({ resources: { open: () => undefined } })
+  const streams = mcpStreams({ resources: resources({ open: () => undefined }) })
   closeLater(() => streams.close({ drain: 0 }))
   const server = createServer({ maxHeaderSize: 4 * 1024 * 1024 }, (req, res) =>
     streams(req, res, () => {

@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
+import { resources } from '../../../lib/resources/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { headersFor } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
@@ -101,16 +102,16 @@ describe('an answer that is changed', () => {
   const list = (id: string) =>
     `{"jsonrpc":"2.0","id":${id},\n "result":{"resources":[{"uri":"a:b","size":9007199254740993}]}}`
   const marked = list('1').replace('993}', '993,"streamable":true}')
-  const resources = { open: () => undefined, streamable: true } as const
+  const options = { resources: resources({ open: () => undefined, streamable: true }) }
 
   it('in JSON', async () => {
     const body = '{"jsonrpc":"2.0","id":1,"method":"resources/list"}'
-    expect((await exchange(body, json(list), { resources })).text).toBe(marked)
+    expect((await exchange(body, json(list), options)).text).toBe(marked)
   })
 
   it('in an event', async () => {
     const body = '{"jsonrpc":"2.0","id":1,"method":"resources/list"}'
-    const { text } = await exchange(body, events(list), { resources })
+    const { text } = await exchange(body, events(list), options)
     expect(text).toContain(`\ndata: ${marked.replace('\n', '\ndata: ')}\n\n`)
   })
 
@@ -122,7 +123,7 @@ describe('an answer that is changed', () => {
     const { text } = await exchange(
       body,
       json(() => says('"x":1.0')),
-      { resources }
+      options
     )
     expect(text).toBe(says('"x":1.0,"resources":{"stream":true}'))
   })

@@ -2,6 +2,7 @@
 // would without us.
 
 import { describe, expect, it } from '@jest/globals'
+import { resources } from '../../../lib/resources/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, initialize, post, type RequestId } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
@@ -90,7 +91,10 @@ describe('a request id that JavaScript cannot hold', () => {
       ({ res, body }) => void res.writeHead(200, JSON_TYPE).end(`{"heard":${body}}`),
       { stateless: true }
     )
-    const { url } = await serve(endpoint, { resources: { open: () => undefined }, tasks: {} })
+    const { url } = await serve(endpoint, {
+      resources: resources({ open: () => undefined }),
+      tasks: {}
+    })
     const body = `{"jsonrpc":"2.0","id":9007199254740993,"method":"${method}","params":{${params}}}`
     const headers = { ...MODERN, ...JSON_TYPE }
     const response = await openStream(url, { method: 'POST', headers, body })

@@ -2,6 +2,7 @@
 // and is a whole message, is the message.
 
 import { describe, expect, it } from '@jest/globals'
+import { resources } from '../../../lib/resources/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { callTool, headersFor, notification, post, request, result } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
@@ -75,7 +76,7 @@ describe('a last event without its blank line', () => {
       call.res.end()
     })
     const { url } = await serve(endpoint, {
-      resources: { open: () => undefined, streamable: true }
+      resources: resources({ open: () => undefined, streamable: true })
     })
     const response = await post(url, request(1, 'resources/list'), HEADERS)
     await response.ended

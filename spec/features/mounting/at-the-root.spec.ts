@@ -11,6 +11,7 @@ import { createServer, request as httpRequest } from 'node:http'
 import supertest from 'supertest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { ownerCookie } from '../../../lib/cookie/index.js'
+import { resources } from '../../../lib/resources/index.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { Awaitable, gate } from '../../helpers/gate.js'
@@ -134,8 +135,8 @@ describe('requests of others', () => {
   })
 
   it('with ?download get their own answers where there are download URLs', async () => {
-    const resources = { open: () => undefined, publicUrl: 'https://mcp.example/mcp' }
-    const { app } = appWith({ resources })
+    const publicUrl = 'https://mcp.example/mcp'
+    const { app } = appWith({ resources: resources({ open: () => undefined, publicUrl }) })
     app.get('/files', (req, res) => res.json(req.query))
     await supertest(app).get('/files?download=true').expect(200, { download: 'true' })
     await supertest(app).get(`/files?download=${ID}`).expect(404)

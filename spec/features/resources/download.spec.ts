@@ -7,7 +7,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import type { Resource, ResourceContext, ResourcesOptions } from '../../../lib/index.js'
+import {
+  type Resource,
+  type ResourceContext,
+  resources,
+  type ResourcesOptions
+} from '../../../lib/resources/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { del, headersFor, post, request, withEnvelope } from '../../helpers/mcp.js'
@@ -475,7 +480,7 @@ describe('a download URL', () => {
   it('of a POST at 2026-07-28 makes it ask as that revision does', async () => {
     const endpoint = rawEndpoint(call => answerJson(call, { capabilities: {} }))
     const { url } = await serve(endpoint, {
-      resources: { open: () => ({ path: file }), mode: 'download', publicUrl: PUBLIC }
+      resources: resources({ open: () => ({ path: file }), mode: 'download', publicUrl: PUBLIC })
     })
     const message = withEnvelope(request(1, 'resources/stream', { uri: 'a:1' }), DECLARED)
     const { result } = await (

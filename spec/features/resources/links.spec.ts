@@ -7,14 +7,17 @@ import { nanoid } from 'nanoid'
 import {
   currentStream,
   mcpStreams,
-  readThrough,
   type LinkOptions,
   type McpStreamsOptions,
-  type OpenResource,
-  type ResourceContext,
-  type ResourceLink,
-  type ResourcesOptions
+  type ResourceLink
 } from '../../../lib/index.js'
+import {
+  type OpenResource,
+  readThrough,
+  type ResourceContext,
+  resources,
+  type ResourcesOptions
+} from '../../../lib/resources/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
@@ -45,7 +48,7 @@ type Link = (uri: string, options?: LinkOptions) => ResourceLink
 
 /** An endpoint with sessions, whose tools return what `use` makes of the middleware's `link`. */
 async function serveLinks(
-  resources: Partial<ResourcesOptions> | null = {},
+  provider: Partial<ResourcesOptions> | null = {},
   options: McpStreamsOptions = {},
   answers: (call: RawCall, value: unknown) => unknown = answerJson
 ) {
@@ -59,7 +62,7 @@ async function serveLinks(
     { session: 's1', initializeAs: 'json' }
   )
   const served = await serve(endpoint, {
-    ...(resources && { resources: { open, ...resources } }),
+    ...(provider && { resources: resources({ open, ...provider }) }),
     ...options
   })
   const opened = await initializeSession(served.url, VERSION, ALICE)
@@ -183,7 +186,7 @@ describe('what it cannot be made of', () => {
     const { inTool, streams } = await serveLinks()
     const none = 'Error: link: no request of this mcpStreams() is being handled here'
     expect(thrownBy(() => streams.link(URI))).toBe(none)
-    const other = mcpStreams({ resources: { open } })
+    const other = mcpStreams({ resources: resources({ open }) })
     expect(await inTool(() => thrownBy(() => other.link(URI)))).toBe(none)
   })
 })
@@ -321,7 +324,7 @@ describe('a link for anyone', () => {
       },
       { session: 's1', initializeAs: 'json' }
     )
-    const served = await serve(endpoint, { resources: readThrough() })
+    const served = await serve(endpoint, { resources: resources(readThrough()) })
     const { headers } = await initializeSession(served.url, VERSION)
     const { result } = await (await post(served.url, callTool(1, 'x'), headers)).json()
     const response = await whole(fetchUrl(served.url + result.uri))
@@ -404,7 +407,7 @@ describe('it is there', () => {
       links.push(served.streams.link(URI))
       return running.push(call)
     })
-    const served = await serve(endpoint, { resources: { open }, tasks: { after: 0 } })
+    const served = await serve(endpoint, { resources: resources({ open }), tasks: { after: 0 } })
     const { url } = served
     const taskId = await begin(url)
     answer(await running.nth(1), inputRequired({ q: elicitation('who?') }, 's'))
@@ -431,7 +434,7 @@ describe('it is there', () => {
         { stateless: true }
       )
     )
-    const { members } = await cluster(i => endpoints[i]!, { resources: { open } }, {}, 2)
+    const { members } = await cluster(i => endpoints[i]!, { resources: resources({ open }) }, {}, 2)
     const [home, away] = members.map(({ url }) => url) as [string, string]
     const headers = headersFor({ version: VERSION })
     const { result } = await (await post(home, callTool(1, 'x'), headers)).json()
@@ -445,7 +448,7 @@ it.each([
   ['v1', connectV1],
   ['v2', (url: string) => connectV2(url, { era: '2025-11-25' })]
 ])('the official client %s takes it in a result of the official server', async (_name, connect) => {
-  const streams = mcpStreams({ resources: { open } })
+  const streams = mcpStreams({ resources: resources({ open }) })
   const { url } = await serve(
     async (req, res) => {
       const server = new ServerV1({ name: 'spec', version: '1.0.0' })

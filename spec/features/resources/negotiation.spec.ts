@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import type { ResourcesOptions } from '../../../lib/index.js'
+import { resources, type ResourcesOptions } from '../../../lib/resources/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, headersFor, initialize, post, request, withEnvelope } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
@@ -56,13 +56,13 @@ async function answerTo(
   message: Json,
   result: unknown,
   way: string,
-  resources: ResourcesOptions = OPEN,
+  provider: ResourcesOptions = OPEN,
   headers: Record<string, string> = headersFor({ version: VERSION })
 ) {
   const endpoint = rawEndpoint(call =>
     WAYS[way]!(call, JSON.stringify({ jsonrpc: '2.0', id: call.message.id, result }))
   )
-  const { url } = await serve(endpoint, { resources })
+  const { url } = await serve(endpoint, { resources: resources(provider) })
   const response = await whole(post(url, message, headers))
   const isEvents = response.headers['content-type']!.startsWith('text/event-stream')
   const messages: Json[] = isEvents ? response.messages() : [JSON.parse(response.text)]
@@ -126,7 +126,7 @@ describe.each(Object.keys(WAYS))('an answer as %s', way => {
       )
     const headers = headersFor({ version: '2026-07-28' })
     const answers = []
-    for (const options of [{}, { resources: OPEN }]) {
+    for (const options of [{}, { resources: resources(OPEN) }]) {
       const { url } = await serve(endpoint(), options)
       const { status, text, headers: got } = await whole(post(url, request(3, method), headers))
       answers.push({ status, text, got: { ...got, date: undefined } })
@@ -180,7 +180,7 @@ describe('an answer is left alone', () => {
       for (const character of body) res.write(character)
       res.end()
     })
-    const { url } = await serve(endpoint, { resources: OPEN })
+    const { url } = await serve(endpoint, { resources: resources(OPEN) })
     const response = await whole(
       post(url, request(3, 'resources/list'), headersFor({ version: '2026-07-28' }))
     )
@@ -193,7 +193,7 @@ describe('an answer is left alone', () => {
       res.write('{"jsonrpc"')
       throw new Error('half-way')
     })
-    const { url } = await serve(endpoint, { resources: OPEN })
+    const { url } = await serve(endpoint, { resources: resources(OPEN) })
     await expect(post(url, request(3, 'resources/list')).then(whole)).rejects.toThrow(
       'no complete response head'
     )
@@ -204,7 +204,7 @@ describe('an answer is left alone', () => {
     const body = `{"jsonrpc":"2.0","id":3,"result":{"resources":[{"uri":"a:1","x":${deep}}]}}`
     const { url } = await serve(
       rawEndpoint(({ res }) => res.setHeader('Content-Type', 'application/json').end(body)),
-      { resources: OPEN }
+      { resources: resources(OPEN) }
     )
     expect((await whole(post(url, request(3, 'resources/list')))).text).toBe(
       body.replace('}]}}', ',"streamable":true}]}}')
@@ -223,7 +223,7 @@ describe('an answer is left alone', () => {
         res.write(body.slice(from, from + (1 << 20)))
       res.end()
     })
-    const { url } = await serve(endpoint, { resources: OPEN })
+    const { url } = await serve(endpoint, { resources: resources(OPEN) })
     const response = await whole(
       post(url, request(3, 'resources/list'), headersFor({ version: '2026-07-28' }))
     )
@@ -237,7 +237,7 @@ describe('a rewritten answer', () => {
       call.res.setHeader('ETag', '"old"').setHeader('Content-MD5', 'x')
       answerJson(call, { resources: [{ uri: 'a:1' }] })
     })
-    const { url } = await serve(endpoint, { resources: OPEN })
+    const { url } = await serve(endpoint, { resources: resources(OPEN) })
     const { headers } = await whole(post(url, request(3, 'resources/list')))
     expect([headers.etag, headers['content-md5']]).toEqual([undefined, undefined])
   })
@@ -250,7 +250,9 @@ describe('a rewritten answer', () => {
         (_req, res) =>
           void res.json({ jsonrpc: '2.0', id: 3, result: { resources: [{ uri: 'a:1' }] } })
       )
-    const { url } = await serve(behind, { resources: OPEN }, [compression({ threshold: 0 })])
+    const { url } = await serve(behind, { resources: resources(OPEN) }, [
+      compression({ threshold: 0 })
+    ])
     const response = await whole(
       post(url, request(3, 'resources/list'), { 'accept-encoding': 'gzip' })
     )
@@ -263,7 +265,7 @@ describe('a rewritten answer', () => {
       res.setHeader('Content-Type', 'application/json')
       res.end(JSON.stringify([1, 2].map(id => ({ jsonrpc: '2.0', id, result }))))
     })
-    const { url } = await serve(endpoint, { resources: OPEN })
+    const { url } = await serve(endpoint, { resources: resources(OPEN) })
     const response = await whole(post(url, [callTool(1, 'x'), request(2, 'resources/list')]))
     expect(JSON.parse(response.text)).toMatchObject([
       { result: { resources: [{ uri: 'a:1' }] } },
@@ -274,7 +276,7 @@ describe('a rewritten answer', () => {
 
   it('is what a repetition under an Idempotency-Key gets too', async () => {
     const endpoint = rawEndpoint(call => answerJson(call, { resources: [{ uri: 'a:1' }] }))
-    const { url } = await serve(endpoint, { resources: OPEN })
+    const { url } = await serve(endpoint, { resources: resources(OPEN) })
     const headers = { 'idempotency-key': 'a-key-of-sixteen-or-more' }
     const first = await whole(post(url, request(3, 'resources/list'), headers))
     const second = await whole(post(url, request(3, 'resources/list'), headers))
@@ -364,7 +366,7 @@ describe('a client', () => {
   it('declares itself when its session begins, whichever way initialize is answered', async () => {
     for (const initializeAs of ['json', 'sse'] as const) {
       const endpoint = rawEndpoint(call => answerJson(call), { session: 's1', initializeAs })
-      const { url } = await serve(endpoint, { resources: OPEN })
+      const { url } = await serve(endpoint, { resources: resources(OPEN) })
       const response = await whole(
         post(url, initialize(VERSION, { resourceStreaming: { maxStreamSize: 7 } }))
       )
@@ -385,7 +387,7 @@ describe('a client', () => {
 
   it('declares itself in the request, without a session or over what its session says', async () => {
     const endpoint = rawEndpoint(call => answerJson(call), { stateless: true })
-    const { url } = await serve(endpoint, { resources: OPEN })
+    const { url } = await serve(endpoint, { resources: resources(OPEN) })
     const headers = { ...headersFor({ version: VERSION }), accept: '*/*' }
     expect((await whole(ask(url, headers, { resourceStreaming: {} }))).text).toBe('a:12345')
     expect(await errorOf(ask(url, headers, {}))).toMatchObject({ code: -32003 })
@@ -439,7 +441,7 @@ describe('a client', () => {
 
   it('of 2026-07-28 is told of a resource that does not exist as of an invalid parameter', async () => {
     const endpoint = rawEndpoint(call => answerJson(call, { capabilities: {} }))
-    const { url } = await serve(endpoint, { resources: { open: () => undefined } })
+    const { url } = await serve(endpoint, { resources: resources({ open: () => undefined }) })
     const headers = { ...headersFor({ version: '2026-07-28' }), accept: '*/*' }
     const error = await errorOf(ask(url, headers, { resourceStreaming: {} }))
     expect(error).toEqual({ code: -32602, message: 'Resource not found', data: { uri: 'a:12345' } })

@@ -2,7 +2,7 @@
 // endpoints and from the official SDKs.
 
 import { describe, expect, it } from '@jest/globals'
-import { readThrough } from '../../../lib/index.js'
+import { readThrough } from '../../../lib/resources/index.js'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
 import { answerJson, errorOf, serveResources, testBytes, whole } from './setup.js'
 

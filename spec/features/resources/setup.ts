@@ -3,7 +3,12 @@
 
 import type { RequestHandler } from 'express'
 import { createHash } from 'node:crypto'
-import type { McpStreamsOptions, OpenResource, ResourcesOptions } from '../../../lib/index.js'
+import type { McpStreamsOptions } from '../../../lib/index.js'
+import {
+  type OpenResource,
+  resources,
+  type ResourcesOptions
+} from '../../../lib/resources/index.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { headersFor, initializeSession, post, request } from '../../helpers/mcp.js'
 import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
@@ -39,7 +44,7 @@ export function answerJson({ message, res }: RawCall, result: unknown = {}): voi
 }
 
 export async function serveResources(
-  resources: ResourcesOptions | OpenResource,
+  provider: ResourcesOptions | OpenResource,
   { capabilities = DECLARED, script = answerJson, inFront, auth, options }: SetupOptions = {}
 ): Promise<ResourceServer> {
   const endpoint = rawEndpoint(script, { session: 's1', initializeAs: 'json' })
@@ -47,7 +52,7 @@ export async function serveResources(
   const served = await serve(
     endpoint,
     {
-      resources: typeof resources === 'function' ? { open: resources } : resources,
+      resources: resources(typeof provider === 'function' ? { open: provider } : provider),
       onError: error => errors.push(error),
       ...options
     },

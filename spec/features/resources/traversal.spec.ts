@@ -8,7 +8,7 @@ import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileResources } from '../../../lib/index.js'
+import { fileResources } from '../../../lib/resources/index.js'
 import { errorOf, serveResources, whole } from './setup.js'
 
 let outside: string

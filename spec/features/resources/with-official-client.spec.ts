@@ -1,7 +1,7 @@
 // The official SDKs on both sides, unmodified: what they see of streams, and what they do not.
 
 import { describe, expect, it } from '@jest/globals'
-import { readThrough, type ResourcesOptions } from '../../../lib/index.js'
+import { readThrough, resources, type ResourcesOptions } from '../../../lib/resources/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { type Handler } from '../../helpers/listen.js'
 import {
@@ -27,7 +27,7 @@ const asked = request(1, 'resources/stream', { uri: URI })
 
 describe.each(ENDPOINTS)('a session of SDK %s', (_name, endpoint) => {
   it('gains resources/stream by one word of configuration', async () => {
-    const { url } = await serve(endpoint(), { resources: readThrough() })
+    const { url } = await serve(endpoint(), { resources: resources(readThrough()) })
     const { headers, result } = await initializeSession(url, VERSION, {}, DECLARED)
     expect(result.capabilities.resources).toMatchObject({ stream: true, listChanged: true })
     const response = await whole(post(url, asked, { ...headers, accept: 'application/json, */*' }))
@@ -45,7 +45,7 @@ describe.each(ENDPOINTS)('a session of SDK %s', (_name, endpoint) => {
   })
 
   it('refuses a session that it does not know, and one that is missing, in its own words', async () => {
-    const { url } = await serve(endpoint(), { resources: readThrough() })
+    const { url } = await serve(endpoint(), { resources: resources(readThrough()) })
     const headers = { ...headersFor({ version: VERSION }), accept: '*/*' }
     const direct = await serve(endpoint())
     for (const session of [{}, { 'mcp-session-id': 'unknown' }] as Record<string, string>[]) {
@@ -64,10 +64,10 @@ describe.each(ENDPOINTS)('a session of SDK %s', (_name, endpoint) => {
     ['v1', connectV1],
     ['v2', (url: string) => connectV2(url, { era: '2025-11-25' })]
   ])('serves the official client %s as before, and says more', async (_client, connect) => {
-    const { url } = await serve(endpoint(), { resources: readThrough() })
+    const { url } = await serve(endpoint(), { resources: resources(readThrough()) })
     const { client, errors } = await connect(url)
-    const { resources } = (await client.listResources()) as { resources: Json[] }
-    expect(resources).toMatchObject([{ uri: URI, name: 'picture' }])
+    const listed = (await client.listResources()) as { resources: Json[] }
+    expect(listed.resources).toMatchObject([{ uri: URI, name: 'picture' }])
     const { contents } = (await client.readResource({ uri: URI })) as { contents: Json[] }
     expect(Buffer.from(contents[0]!.blob, 'base64').equals(BYTES)).toBe(true)
     expect(errors).toEqual([])
@@ -76,7 +76,7 @@ describe.each(ENDPOINTS)('a session of SDK %s', (_name, endpoint) => {
 
 describe('SDK v2 at 2026-07-28', () => {
   it('declares streams in server/discover and in lists, and serves them', async () => {
-    const { url } = await serve(resourcesModern(), { resources: readThrough() })
+    const { url } = await serve(resourcesModern(), { resources: resources(readThrough()) })
     const messageOf = async (method: string) => {
       const response = await whole(postModern(url, request(1, method)))
       return response.headers['content-type']!.startsWith('text/event-stream')
@@ -104,7 +104,7 @@ describe('SDK v2 at 2026-07-28', () => {
   })
 
   it('refuses a request that it would refuse itself, in its own words', async () => {
-    const { url } = await serve(resourcesModern(), { resources: readThrough() })
+    const { url } = await serve(resourcesModern(), { resources: resources(readThrough()) })
     const response = await whole(
       post(url, asked, { ...headersFor({ version: '2026-07-28' }), accept: '*/*' })
     )
@@ -113,7 +113,7 @@ describe('SDK v2 at 2026-07-28', () => {
   })
 
   it('serves the official client as before', async () => {
-    const { url } = await serve(resourcesModern(), { resources: readThrough() })
+    const { url } = await serve(resourcesModern(), { resources: resources(readThrough()) })
     const { client, errors } = await connectV2(url)
     expect((await client.listResources()).resources).toMatchObject([{ uri: URI }])
     const { contents } = (await client.readResource({ uri: URI })) as { contents: Json[] }
@@ -123,8 +123,8 @@ describe('SDK v2 at 2026-07-28', () => {
 })
 
 describe('the official client v1', () => {
-  const connect = async (resources: ResourcesOptions) => {
-    const { url } = await serve(resourcesV1(false), { resources })
+  const connect = async (options: ResourcesOptions) => {
+    const { url } = await serve(resourcesV1(false), { resources: resources(options) })
     const connected = await connectV1(url, { capabilities: DECLARED as object })
     const ask = () =>
       connected.client.request(

@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
+import { type OpenResource, resources } from '../../../lib/resources/index.js'
 import type { RequestHandler } from 'express'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
@@ -171,13 +172,11 @@ describe('a session that has outlived its process', () => {
 
   it('gives bytes to a client that has declared that it takes them', async () => {
     const given: unknown[] = []
-    const resources = {
-      open: (uri: string, { sessionId }: { sessionId: string | undefined }) => {
-        given.push(sessionId)
-        return { body: Buffer.from(uri) }
-      }
+    const open: OpenResource = (uri, { sessionId }) => {
+      given.push(sessionId)
+      return { body: Buffer.from(uri) }
     }
-    const options = { ...SURVIVING, resources }
+    const options = { ...SURVIVING, resources: resources({ open }) }
     const { url: first } = await serve(sdkV1Stateful(), options)
     const declared = { resourceStreaming: {} }
     const { headers } = await initializeSession(first, VERSION, {}, declared)

@@ -9,14 +9,14 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { WebSocketServer } from 'ws'
 import { z } from 'zod'
+import { mcpStreams, type McpStreamsOptions } from '../../../lib/index.js'
 import {
-  mcpStreams,
-  readThrough,
-  type McpStreamsOptions,
   type OpenedResource,
+  readThrough,
   type ResourceContext,
+  resources,
   type ResourcesOptions
-} from '../../../lib/index.js'
+} from '../../../lib/resources/index.js'
 import { resumableTransport, type TransportLike } from '../../../lib/wires/index.js'
 import { closeLater } from '../../helpers/close-all.js'
 import { Awaitable } from '../../helpers/gate.js'
@@ -53,10 +53,10 @@ interface Setup {
  * nothing behind it.
  */
 async function serveBoth(setup: Setup = {}) {
-  const { resources, options, owner, newTransport, capabilities, hasResources } = setup
+  const { resources: more, options, owner, newTransport, capabilities, hasResources } = setup
   const errors: Error[] = []
   const streams = mcpStreams({
-    resources: { ...readThrough(), publicUrl: PUBLIC, ...resources },
+    resources: resources({ ...readThrough(), publicUrl: PUBLIC, ...more }),
     onError: error => errors.push(error),
     ...options
   })

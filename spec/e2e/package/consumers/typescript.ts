@@ -4,9 +4,9 @@ import {
   currentStream,
   mcpStreams,
   type McpStreams,
-  type McpStreamsOptions,
-  type Resource
+  type McpStreamsOptions
 } from 'express-mcp-streams'
+import { type Resource, resources } from 'express-mcp-streams/resources'
 import express from 'express'
 import { endpoint, exercise } from './exercise.cjs'
 
@@ -15,7 +15,7 @@ const open = async (uri: string): Promise<Resource | undefined> =>
 const options: McpStreamsOptions = {
   retry: 1000,
   owner: req => req.headers.authorization,
-  resources: { open }
+  resources: resources({ open })
 }
 const streams: McpStreams = mcpStreams(options)
 const app = express()
