@@ -1,4 +1,4 @@
-// What an endpoint's answer means for its requests: for one, read as a client would, or for all of a
+// What an endpoint's answer means: for one request, as a client would read it; or for all of a
 // stream, whose client has had an event stream before.
 import type { IncomingMessage } from 'node:http'
 import { faultError, type StreamFault } from '../protocol/errors.js'

@@ -6,16 +6,9 @@ import { isEventStreamType } from '../protocol/media-types.js'
 import { type BlockFields, fieldOf } from '../protocol/sse-fields.js'
 import type { ByteBudget } from '../streams/event-log.js'
 import { outsideOfCalls, Timer } from '../streams/timer.js'
-import type { DebugLog } from './endpoint-client.js'
+import { resumeAtEndpoint } from './endpoint-client.js'
+import type { RequestContext } from './request-context.js'
 import { isPlainEncoding } from '../http/response-headers.js'
-
-export interface ResumptionHost extends DebugLog {
-  resume(lastEventId: string, signal: AbortSignal): Promise<IncomingMessage>
-  /** Milliseconds for which an endpoint may close its stream again and again without an event. */
-  readonly maxSilence: number
-  /** Where what is remembered is counted. */
-  readonly budget: ByteBudget
-}
 
 /** Takes what the endpoint goes on with. */
 export interface ResumedStream {
@@ -56,12 +49,19 @@ export class EndpointResumption {
   readonly #abort = new AbortController()
   readonly #timer = new Timer(() => void this.#ask())
   readonly #stream: ResumedStream
-  readonly #host: ResumptionHost
+  readonly #request: RequestContext
+  readonly #sessionId: string | undefined
 
-  constructor(stream: ResumedStream, host: ResumptionHost) {
+  constructor(stream: ResumedStream, request: RequestContext, sessionId: string | undefined) {
     this.#stream = stream
-    this.#host = host
-    this.#seen = new SeenIds(host.budget)
+    this.#request = request
+    this.#sessionId = sessionId
+    this.#seen = new SeenIds(request.instance.table.budget)
+  }
+
+  /** Milliseconds for which an endpoint may close its stream again and again without an event. */
+  get #maxSilence(): number {
+    return this.#request.instance.resumeInterval.max * 1000
   }
 
   /** Notes what a block says besides its data. `false`: it has come before. */
@@ -69,7 +69,7 @@ export class EndpointResumption {
     if (this.#isStopped) return true
     const retry = fieldOf(bytes, from, to, 'retry')
     if (retry !== undefined && /^\d+$/.test(retry))
-      this.retry = Math.min(Number(retry), this.#host.maxSilence)
+      this.retry = Math.min(Number(retry), this.#maxSilence)
     const isEvent =
       fields.dataLines > 1 || (fields.dataLines > 0 && fields.dataFrom < fields.dataTo)
     const id = fields.hasId ? fieldOf(bytes, from, to, 'id') : undefined
@@ -92,7 +92,7 @@ export class EndpointResumption {
     const at = now()
     this.#silentSince ??= at
     if (this.lastId === undefined || this.#isStopped) return false
-    if (at - this.#silentSince > this.#host.maxSilence) return false
+    if (at - this.#silentSince > this.#maxSilence) return false
     this.#isResuming = true
     this.#askAfter(this.retry ?? INTERVAL)
     return true
@@ -123,9 +123,15 @@ export class EndpointResumption {
     if (lastId === undefined) return
     this.#askedAt = now()
     try {
-      this.#answered(await this.#host.resume(lastId, this.#abort.signal))
+      const { req, revision } = this.#request
+      const { signal } = this.#abort
+      const options = { lastEventId: lastId, signal, sessionId: this.#sessionId, revision }
+      this.#answered(await resumeAtEndpoint(req, options))
     } catch (error) {
-      this.#host.debug('the endpoint has closed its stream, and does not go on: %o', error)
+      this.#request.instance.debug(
+        'the endpoint has closed its stream, and does not go on: %o',
+        error
+      )
       this.#tryAgain()
     }
   }
@@ -137,7 +143,10 @@ export class EndpointResumption {
       isEventStreamType(headers['content-type']) && isPlainEncoding(headers['content-encoding'])
     if (statusCode === 200 && isStream) return this.#read(response)
     response.destroy()
-    this.#host.debug('the endpoint has closed its stream, and goes on with %d', statusCode)
+    this.#request.instance.debug(
+      'the endpoint has closed its stream, and goes on with %d',
+      statusCode
+    )
     if (isPassing(statusCode)) this.#tryAgain()
     else this.#stream.refused()
   }

@@ -1,6 +1,5 @@
 // The stream that an endpoint's response becomes, early or not: from its bytes to events, and how
 // its call goes on alone.
-import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../protocol/errors.js'
 import { label } from '../protocol/event-id.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
@@ -12,22 +11,16 @@ import {
   newFields,
   readFields
 } from '../protocol/sse-fields.js'
-import { transientLines, withoutIds } from '../protocol/sse-lines.js'
+import { dataInText, transientLines, withoutIds } from '../protocol/sse-lines.js'
 import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Connection } from '../readers/connection.js'
 import { JsonReply } from '../readers/json-reply.js'
-import type { ByteBudget } from '../streams/event-log.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture, LateHead } from '../http/capture-types.js'
 import { isAnnounced } from './declarations.js'
 import { openEarlyStream } from './early-stream.js'
-import { type DebugLog, resumeAtEndpoint } from './endpoint-client.js'
-import {
-  EndpointResumption,
-  type ResumedStream,
-  type ResumptionHost
-} from './endpoint-resumption.js'
+import { EndpointResumption, type ResumedStream } from './endpoint-resumption.js'
 import type { HandlerContext } from '../http/handler-context.js'
 import { warnOfMissed } from '../http/warnings.js'
 import { messagesIn, missedHeaders } from './endpoint-answer.js'
@@ -62,7 +55,7 @@ const HTTP_SSE = /^\ufeff?(?:(?::.*)?\r?\n)*event: ?endpoint\r?\n/
 /** Bytes in which that beginning must be found. */
 const HTTP_SSE_LENGTH = 1024
 
-export class RunStream implements Capture, AnswerSink, Producer, ResumedStream, ResumptionHost {
+export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   initialize: InitializeAnswer | undefined
   /** Set if the call may go on without its client; called when the endpoint answers it. */
   onAnswered: (() => void) | undefined
@@ -102,7 +95,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream, 
     this.#messages = new EndpointMessages(this, {
       event: request.instance.maxEventBytes,
       body: request.instance.maxAnswerBytes,
-      budget: this.budget,
+      budget: request.instance.table.budget,
       owner: request.owner
     })
     this.#startedAt = startedAt
@@ -352,7 +345,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream, 
       this.#resumption === undefined &&
       this.#messages.isBetweenEvents &&
       stream?.kind === 'request'
-    const dataFrom = isPlain ? dataIn(text) : 0
+    const dataFrom = isPlain ? dataInText(text) : 0
     return dataFrom === 0 ? undefined : stream?.appendText(text, dataFrom)
   }
 
@@ -377,7 +370,12 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream, 
 
   readonly onBlock: BlockListener = (bytes, from, to, fields) => {
     const isNumbered = fields.hasId || (fields.dataLines === 0 && hasRetry(bytes, from, to))
-    if (isNumbered) this.#resumption ??= new EndpointResumption(this, this)
+    if (isNumbered)
+      this.#resumption ??= new EndpointResumption(
+        this,
+        this.#request,
+        this.#handler.stream?.sessionId
+      )
     if (this.#resumption?.note(bytes, from, to, fields) === false) return
     if (fields.hasId) return this.#takeWithoutIds(bytes, from, to, fields)
     if (fields.dataLines === 0) return this.#pass(bytes, from, to)
@@ -498,38 +496,6 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream, 
     this.#messages.drop()
     return this.#resumption?.comeBack() === true
   }
-
-  // ResumptionHost
-
-  get budget(): ByteBudget {
-    return this.#request.instance.table.budget
-  }
-
-  get maxSilence(): number {
-    return this.#request.instance.resumeInterval.max * 1000
-  }
-
-  get debug(): DebugLog['debug'] {
-    return this.#request.instance.debug
-  }
-
-  /** Asks the endpoint for what follows one of its events, in the name of the client. */
-  resume(lastEventId: string, signal: AbortSignal): Promise<IncomingMessage> {
-    const { req, revision } = this.#request
-    const sessionId = this.#handler.stream?.sessionId
-    return resumeAtEndpoint(req, { lastEventId, signal, sessionId, revision })
-  }
-}
-
-/** An event as the SDKs write it, and as most others do: with one line of data, which is JSON. */
-const ONE_LINE = /^(?:event: message\n)?data: \{[^\r\n]*\n\n$/
-const TYPE = 'event: message\n'
-const DATA = 'data: '
-
-/** Where the data of such an event begins; 0: the text is something else. */
-function dataIn(text: string): number {
-  if (!ONE_LINE.test(text)) return 0
-  return text.startsWith(DATA) ? DATA.length : TYPE.length + DATA.length
 }
 
 function hasRetry(bytes: Uint8Array, from: number, to: number): boolean {

@@ -60,3 +60,14 @@ export function withData(bytes: Uint8Array, from: number, to: number, data: stri
   block.set(others.subarray(first), first + lines.length)
   return block
 }
+
+/** An event as the SDKs write it, and as most others do: with one line of data, which is JSON. */
+const ONE_LINE = /^(?:event: message\n)?data: \{[^\r\n]*\n\n$/
+const MESSAGE_LINE = 'event: message\n'
+const DATA_FIELD = 'data: '
+
+/** Where the data of such an event begins; 0: the text is something else. */
+export function dataInText(text: string): number {
+  if (!ONE_LINE.test(text)) return 0
+  return text.startsWith(DATA_FIELD) ? DATA_FIELD.length : MESSAGE_LINE.length + DATA_FIELD.length
+}
