@@ -1,9 +1,11 @@
 // What operators can observe: a diagnostics channel for each event, and debug lines.
+import { createHmac, randomBytes } from 'node:crypto'
 import { channel } from 'node:diagnostics_channel'
-import { inspect } from 'node:util'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { format as formatted, inspect } from 'node:util'
 import debugFactory from 'debug'
 import { now } from './protocol/clock.js'
-import { label } from './protocol/event-id.js'
+import { Label, label } from './protocol/event-id.js'
 import { escaped } from './protocol/printable.js'
 import type { Stream } from './streams/stream.js'
 import type { StreamFault } from './protocol/errors.js'
@@ -33,12 +35,30 @@ export interface BackplaneMessage {
   readonly instance: string
 }
 
+/** A request that an instance begins to look at. What is decided on it is decided within. */
+export interface RequestMessage {
+  /** What `mcpStreams()` has returned. */
+  readonly streams: object
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+/** What `DEBUG=mcp-streams` prints, without anything that gives a stream away. */
+export interface DecisionMessage {
+  /** The line. A digest stands for each id, the name of an error for the error. */
+  readonly line: string
+  /** The digest of the stream that it is about: `name` in `stats({ streams })`. */
+  readonly stream: string | undefined
+}
+
 const NAMES = [
   'created',
   'waiting',
   'connection-lost',
   'resumed',
   'taken-over',
+  'upgraded',
+  'repeated',
   'completed',
   'failed',
   'cancelled',
@@ -57,7 +77,11 @@ export type McpStreamsChannels = {
   readonly [name in DiagnosticName as `mcp-streams:${name}`]: name extends 'failed' | 'abandoned'
     ? StreamMessage & { readonly reason: StreamFault }
     : StreamMessage
-} & { readonly 'mcp-streams:backplane': BackplaneMessage }
+} & {
+  readonly 'mcp-streams:backplane': BackplaneMessage
+  readonly 'mcp-streams:request': RequestMessage
+  readonly 'mcp-streams:decision': DecisionMessage
+}
 
 const channels = Object.fromEntries(
   NAMES.map(name => [name, channel(`mcp-streams:${name}`)])
@@ -89,37 +113,63 @@ export function publishLink(state: BackplaneMessage['state'], instance: string):
   if (backplaneChannel.hasSubscribers) backplaneChannel.publish({ state, instance })
 }
 
+const decisions = channel('mcp-streams:decision')
 const log = debugFactory('mcp-streams')
 
-/** When each stream began, while debug lines are printed. */
-const begun = new WeakMap<Stream, number>()
+/** Of this process alone, so that nobody can try out which id a digest is of. */
+const digestKey = randomBytes(32)
+const DIGEST_LENGTH = 8
+
+/** Stands for an id or an owner where operators are to tell one from another, and no more. */
+export function digestOf(text: string): string {
+  return createHmac('sha256', digestKey).update(text).digest('hex').slice(0, DIGEST_LENGTH)
+}
 
 /** A stream's end, with how long it took and over how many connections. */
 export function debugStream(name: DiagnosticName, stream: Stream, error: Error | undefined): void {
-  if (!log.enabled) return
+  if (!log.enabled && !decisions.hasSubscribers) return
   const why = error === undefined ? '' : `: ${error.message}`
-  const begunAt = begun.get(stream)
-  if (name === 'created') begun.set(stream, now())
-  const took =
-    stream.isEnded && name === stream.state && begunAt !== undefined
-      ? ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, stream.readers.count)})`
-      : ''
-  debug('stream %s %s%s%s', label(stream), name, took, why)
+  debug('stream %s %s%s%s', label(stream), name, () => tookOf(name, stream), why)
+}
+
+function tookOf(name: DiagnosticName, { isEnded, state, begunAt, readers }: Stream): string {
+  if (!isEnded || name !== state) return ''
+  return ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, readers.count)})`
 }
 
 /** A line for `DEBUG=mcp-streams`: arguments are escaped, and called if they are functions. */
 export function debug(format: string, ...args: unknown[]): void {
   if (log.enabled) log(format, ...args.map(printable))
+  if (decisions.hasSubscribers) decisions.publish(decisionOf(format, args.map(valueOf)))
+}
+
+function decisionOf(format: string, values: readonly unknown[]): DecisionMessage {
+  const labels = values.filter(value => value instanceof Label)
+  const line = formatted(format.replace(/%o/gi, '%s'), ...values.map(worded))
+  return { line, stream: labels[0] && digestOf(labels[0].id) }
 }
 
 /** Characters that are printed of a string, and of an inspected object such as an error's stack. */
 const LONGEST_TEXT = 200
 const LONGEST_INSPECTED = 4000
 
+function valueOf(given: unknown): unknown {
+  return typeof given === 'function' ? (given as () => unknown)() : given
+}
+
 function printable(given: unknown): unknown {
-  const value: unknown = typeof given === 'function' ? (given as () => unknown)() : given
+  const value = valueOf(given)
   if (typeof value === 'string') return escaped(value, LONGEST_TEXT)
+  if (value instanceof Label) return escaped(value.text, LONGEST_TEXT)
   if (typeof value !== 'object' || value === null) return value
   const text = escaped(inspect(value), LONGEST_INSPECTED)
   return { [inspect.custom]: () => text }
+}
+
+/** What an error says may be from anywhere: its name tells enough of it. */
+function worded(value: unknown): unknown {
+  if (value instanceof Label) return digestOf(value.id)
+  if (typeof value === 'string') return escaped(value, LONGEST_TEXT)
+  if (value instanceof Error) return value.name
+  return typeof value === 'object' && value !== null ? '…' : value
 }

@@ -1,13 +1,25 @@
 // The main entry point: everything that is public on the server.
 export type { CloseOptions } from './closing.js'
 export { mcpStreams, type McpStreams } from './middleware.js'
-export type { McpStreamsStats } from './stats.js'
+export type {
+  Fullness,
+  LimitName,
+  McpStreamsDetails,
+  McpStreamsStats,
+  StatsOptions,
+  StreamStats
+} from './stats.js'
 export type { McpStreamsOptions } from './options/options.js'
 export type { OwnerCookie, ResourcesPart } from './options/part.js'
 export type { ResumeTokensOptions } from './options/resume-tokens-options.js'
 export type { TasksOptions } from './options/tasks-options.js'
 export type { MaxUnsent, MaxUnsentPart } from './options/unsent-options.js'
-export type { Backplane, BackplaneCommand, BackplaneStats } from './backplane/types.js'
+export type {
+  Backplane,
+  BackplaneCommand,
+  BackplaneStats,
+  InstanceStats
+} from './backplane/types.js'
 export type { DurationHint } from './calls/duration-hints.js'
 export type { ResumeTokenFault } from './calls/token-fault.js'
 export {
@@ -22,8 +34,10 @@ export type { SessionsOptions } from './sessions/surviving-sessions.js'
 export { corsHeaders } from './access/cors-headers.js'
 export type { StreamState } from './streams/stream-types.js'
 export type {
+  DecisionMessage,
   DiagnosticName,
   McpStreamsChannels,
+  RequestMessage,
   StreamMessage,
   BackplaneMessage
 } from './diagnostics.js'

@@ -2,7 +2,12 @@
 // rest.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
-import { currentContext, type CurrentStream, type MakeLink } from './http/handler-context.js'
+import {
+  currentContext,
+  type CurrentStream,
+  type MakeLink,
+  requests
+} from './http/handler-context.js'
 import { isLoopback } from './http/loopback.js'
 import { mayBeMcp, streamNamesIn } from './endpoint/mcp-request.js'
 import { expectPatches } from './http/node-internals.js'
@@ -19,10 +24,17 @@ import { isForeignOrigin } from './access/guards.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
 import { whenClosed } from './http/sockets.js'
 import type { CloseOptions } from './closing.js'
-import { debug } from './diagnostics.js'
+import { debug, type RequestMessage } from './diagnostics.js'
 import { Instance } from './instance.js'
 import { type McpStreamsOptions, parseOptions } from './options/options.js'
-import { type McpStreamsStats, statsOf } from './stats.js'
+import {
+  cutConnection,
+  detailsOf,
+  type McpStreamsDetails,
+  type McpStreamsStats,
+  statsOf,
+  type StatsOptions
+} from './stats.js'
 
 /**
  * The middleware. Works on Express 4 and 5, on Connect, and on bare `node:http` with a `next` of
@@ -45,6 +57,18 @@ export interface McpStreams {
   close(options?: CloseOptions): Promise<void>
   /** Counts and sizes at this moment, and totals since the start. */
   stats(): McpStreamsStats
+  /**
+   * The same with what a page for operators shows: single streams, limits, other instances.
+   *
+   * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
+   */
+  stats(options: StatsOptions): McpStreamsStats & McpStreamsDetails
+  /**
+   * Breaks the connection of a running stream, as a bad network would: its client comes back.
+   * `name` is that of `stats({ streams })`. `false`: there is no such stream, or it has no
+   * connection of its own.
+   */
+  cut(name: string): boolean
   /** Like `currentStream()`, for the streams of this instance only. */
   current(): CurrentStream | undefined
   /**
@@ -64,15 +88,19 @@ export interface McpStreams {
  */
 export function mcpStreams(options?: McpStreamsOptions): McpStreams {
   const instance = new Instance(parseOptions(options))
-  const middleware = (req: IncomingMessage, res: ServerResponse, next: Next): void =>
-    handle(instance, req, res, next)
+  const middleware = (req: IncomingMessage, res: ServerResponse, next: Next): void => {
+    if (!requests.hasSubscribers || isLoopback(req)) return handle(instance, req, res, next)
+    const message: RequestMessage = { streams: middleware, request: req, response: res }
+    requests.runStores(message, () => handle(instance, req, res, next))
+  }
   share(middleware, instance.transports)
   return Object.assign(middleware, {
     close: (closing?: CloseOptions) => {
       const closed = instance.closing.close(closing)
       return instance.seat === undefined ? closed : closed.then(() => instance.seat?.link.close())
     },
-    stats: () => statsOf(instance),
+    stats: statsFor(instance),
+    cut: (name: string) => cutConnection(instance, name),
     current: () => {
       const context = currentContext()
       return context?.instance === instance && !context.isUntaken ? context : undefined
@@ -84,6 +112,16 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
       return context.link(uri, options)
     }
   })
+}
+
+function statsFor(instance: Instance): McpStreams['stats'] {
+  function stats(): McpStreamsStats
+  function stats(options: StatsOptions): McpStreamsStats & McpStreamsDetails
+  function stats(options?: StatsOptions): McpStreamsStats {
+    const stats = statsOf(instance)
+    return options === undefined ? stats : { ...stats, ...detailsOf(instance, options) }
+  }
+  return stats
 }
 
 function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, next: Next): void {

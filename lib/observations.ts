@@ -14,6 +14,10 @@ export interface Totals {
   readonly recoveries: number
   /** Milliseconds that these clients took to come back, added up. */
   readonly recoveryTime: number
+  /** Total of slow answers that were begun before the endpoint had anything to say. */
+  readonly upgrades: number
+  /** Total of requests that were sent again under their `Idempotency-Key`, and not run again. */
+  readonly repeats: number
   /**
    * Total of refusals: responses left alone for lack of room, and requests for streams that are not
    * the client's, or gone.
@@ -33,6 +37,8 @@ export class Observations {
   #lostConnections = 0
   #recoveries = 0
   #recoveryTime = 0
+  #upgrades = 0
+  #repeats = 0
   #refusals = 0
   #refusalsForRoom = 0
   readonly #failures: { [reason in StreamFault]?: number } = {}
@@ -49,7 +55,8 @@ export class Observations {
     } else if (name === 'connection-lost' && stream !== undefined) {
       this.#lostConnections++
       this.#lostAt.set(stream, now())
-    }
+    } else if (name === 'upgraded') this.#upgrades++
+    else if (name === 'repeated') this.#repeats++
     publish(name, stream, reason, delay)
   }
 
@@ -63,6 +70,8 @@ export class Observations {
       lostConnections: this.#lostConnections,
       recoveries: this.#recoveries,
       recoveryTime: this.#recoveryTime,
+      upgrades: this.#upgrades,
+      repeats: this.#repeats,
       refusals: this.#refusals,
       refusalsForRoom: this.#refusalsForRoom,
       failures: { ...this.#failures }

@@ -1,5 +1,9 @@
 // The figures that `stats()` returns.
-import type { BackplaneStats } from './backplane/types.js'
+import type { BackplaneStats, InstanceStats } from './backplane/types.js'
+import { now } from './protocol/clock.js'
+import type { Stream } from './streams/stream.js'
+import type { StreamKind, StreamState } from './streams/stream-types.js'
+import { digestOf } from './diagnostics.js'
 import type { Instance } from './instance.js'
 import type { Totals } from './observations.js'
 
@@ -55,6 +59,62 @@ export interface McpStreamsStats extends Totals {
   readonly backplane: Partial<BackplaneStats>
 }
 
+export interface StatsOptions {
+  /**
+   * Adds `McpStreamsDetails`, with so many streams at the most of those whose client is away, of
+   * those whose client is there, and of those that have ended. From 0 to 1,000.
+   */
+  readonly streams: number
+}
+
+/** What `stats({ streams })` has beside the figures. Nothing in it gives a stream away. */
+export interface McpStreamsDetails {
+  /** The newest of each group: client away, client there, ended. */
+  readonly streams: readonly StreamStats[]
+  /** Streams that have not ended, and whose client is away. */
+  readonly away: number
+  /** How full what has a limit is, by the name of the limit. */
+  readonly limits: { readonly [name in LimitName]?: Fullness }
+  /** Other instances that are known of, 50 at the most; none without option `backplane`. */
+  readonly instances: readonly InstanceStats[]
+  /** This instance's own tag; `undefined` without option `backplane`. */
+  readonly instance: string | undefined
+  /** `close()` has been called. */
+  readonly isClosing: boolean
+}
+
+export interface StreamStats {
+  /** A digest of its id, which is another one in each process. `cut()` takes it. */
+  readonly name: string
+  readonly kind: StreamKind
+  readonly state: StreamState
+  /** A digest of its owner; `undefined`: it has none. */
+  readonly owner: string | undefined
+  /** Milliseconds since it was opened. */
+  readonly age: number
+  /** How many events it has had. */
+  readonly events: number
+  /** Bytes of those that are kept. */
+  readonly bytes: number
+  /** How many connections it has had. */
+  readonly connections: number
+  /** Milliseconds since its client left; `undefined`: the client is there. */
+  readonly away: number | undefined
+}
+
+/**
+ * `maxStreams`, `maxBytes`: the options. `maxStreamBytes`: the option, and the fullest of the
+ * streams that run. The others are bytes within parts of `maxBytes`: bodies that are being read,
+ * answers under an `Idempotency-Key`, calls with resume tokens, tasks.
+ */
+export type LimitName =
+  'maxStreams' | 'maxBytes' | 'maxStreamBytes' | 'bodies' | 'keyed' | 'calls' | 'tasks'
+
+export interface Fullness {
+  readonly used: number
+  readonly max: number
+}
+
 export function statsOf(instance: Instance): McpStreamsStats {
   const { table, connections, idempotency, bodies, tokens, resources, observations } = instance
   const { bytes, remembered, evictions, ...streams } = table.counts()
@@ -74,4 +134,84 @@ export function statsOf(instance: Instance): McpStreamsStats {
     backplane: instance.seat?.link.stats ?? {},
     ...observations.totals()
   }
+}
+
+const MOST_STREAMS = 1000
+const MOST_INSTANCES = 50
+
+/** @throws {TypeError} naming the option, for an option that is unknown or has a bad value. */
+export function detailsOf(instance: Instance, options: StatsOptions): McpStreamsDetails {
+  const most = checked(options)
+  const there: Stream[] = []
+  const away: Stream[] = []
+  let fullest = 0
+  for (const stream of instance.table.running) {
+    const group = stream.isFollowed ? there : away
+    group.push(stream)
+    fullest = Math.max(fullest, stream.log.bytes)
+  }
+  const shown = [away, there, [...instance.table.finished]].flatMap(group =>
+    most === 0 ? [] : group.slice(-most).reverse()
+  )
+  const link = instance.seat?.link
+  return {
+    streams: shown.map(streamStats),
+    away: away.length,
+    limits: limitsOf(instance, fullest),
+    instances: link?.instances(MOST_INSTANCES) ?? [],
+    instance: link?.tag,
+    isClosing: instance.isClosing
+  }
+}
+
+function checked(options: StatsOptions): number {
+  const { streams, ...others } = options
+  const [other] = Object.keys(others)
+  if (other !== undefined) throw new TypeError(`stats: unknown option \`${other}\``)
+  if (!Number.isSafeInteger(streams) || streams < 0 || streams > MOST_STREAMS)
+    throw new TypeError(`stats: \`streams\` must be a whole number from 0 to ${MOST_STREAMS}`)
+  return streams
+}
+
+function streamStats(stream: Stream): StreamStats {
+  const { id, kind, state, owner, begunAt, log, readers } = stream
+  return {
+    name: digestOf(id),
+    kind,
+    state,
+    owner: owner === '' ? undefined : digestOf(owner),
+    age: Math.round(now() - begunAt),
+    events: log.last,
+    bytes: log.bytes,
+    connections: readers.count,
+    away: readers.leftAt === 0 ? undefined : Math.round(now() - readers.leftAt)
+  }
+}
+
+function limitsOf(instance: Instance, fullest: number): McpStreamsDetails['limits'] {
+  const { table, bodies, idempotency, tokens, tasks } = instance
+  const { live, waiting, finished, bytes } = table.counts()
+  const { maxStreams, maxBytes, maxStreamBytes } = table.limits
+  const calls = tokens?.store
+  const kept = tasks?.store
+  return {
+    maxStreams: { used: live + waiting + finished, max: maxStreams },
+    maxBytes: { used: bytes, max: maxBytes },
+    maxStreamBytes: { used: fullest, max: maxStreamBytes },
+    bodies: { used: bodies.taken, max: bodies.max },
+    keyed: idempotency.answers,
+    ...(calls && { calls: { used: calls.counts().bytes, max: calls.maxBytes } }),
+    ...(kept && { tasks: { used: kept.counts().bytes, max: kept.maxBytes } })
+  }
+}
+
+/** `false`: there is no such stream, or it has no connection of its own. */
+export function cutConnection({ connections }: Instance, name: string): boolean {
+  for (const connection of connections) {
+    const { id, readers } = connection.stream
+    if (readers.current !== connection || digestOf(id) !== name) continue
+    connection.cut()
+    return true
+  }
+  return false
 }

@@ -56,7 +56,9 @@ export function pathOf({ originalUrl, url }: IncomingMessage & { originalUrl?: s
   return ((originalUrl ?? url ?? '').split('?', 1) as [string])[0]
 }
 
-const LOOPBACK_ADDRESS = /^(?:127\.|::1$|::ffff:127\.)/
+export function isLoopbackAddress(address: string | undefined): boolean {
+  return /^(?:127\.|::1$|::ffff:127\.)/.test(address ?? '')
+}
 
 /**
  * Whether a request comes from a page that must not read streams: its `Origin` is neither the
@@ -73,7 +75,7 @@ export function isForeignOrigin(
   if (!URL.canParse(origin)) return true
   const { host, hostname } = new URL(origin)
   if (host !== hostWithoutDefaultPort(origin, req.headers.host)) return true
-  return LOOPBACK_ADDRESS.test(req.socket.localAddress ?? '') && !isLoopbackName(hostname)
+  return isLoopbackAddress(req.socket.localAddress) && !isLoopbackName(hostname)
 }
 
 function hostWithoutDefaultPort(origin: string, host: string | undefined): string | undefined {

@@ -57,6 +57,11 @@ export class Epoch {
     this.#send = send
   }
 
+  /** The tags of the other instances, the one that was heard of last at the end. */
+  get peers(): Iterable<string> {
+    return this.#peers.keys()
+  }
+
   /** Whether an instance was never heard of, though the keys are whole. Rejects if unknown. */
   async isStranger(tag: string): Promise<boolean> {
     if (this.#peers.has(tag)) return false

@@ -10,7 +10,7 @@ import { KeptValues } from './kept-values.js'
 import { Life, type LinkState, type Liveness } from './life.js'
 import { Relay } from './relay.js'
 import { Results } from './results.js'
-import type { Backplane, BackplaneStats } from './types.js'
+import type { Backplane, BackplaneStats, InstanceStats } from './types.js'
 
 /** Random characters of an id behind the tag: 96 bits. */
 const REST_LENGTH = 16
@@ -115,6 +115,11 @@ export class InstanceLink {
       unsent: this.backplane.dropped,
       ...this.#dropped
     }
+  }
+
+  /** The others, the one that was heard of last at the end. */
+  instances(most: number): InstanceStats[] {
+    return [...this.epoch.peers].slice(-most).map(tag => this.#life.known(tag))
   }
 
   readonly newId = (): string => this.tag + nanoid(REST_LENGTH)

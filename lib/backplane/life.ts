@@ -1,5 +1,5 @@
 // Which instances live. Each writes its sign of life only while its own messages come back.
-import type { Backplane } from './types.js'
+import type { Backplane, InstanceStats } from './types.js'
 
 /** `down`: nothing comes back. `degraded`: round trips are slow, or keys cannot be written. */
 export type LinkState = 'up' | 'degraded' | 'down'
@@ -74,6 +74,19 @@ export class Life {
     if (!this.#isUp || this.#soundSince === Infinity) return 'down'
     const isSlow = this.#roundTrip >= this.#lease * SLOW
     return isSlow || !this.#isWritable ? 'degraded' : 'up'
+  }
+
+  /** What is known of an instance now; it is looked at, so that the next call knows more. */
+  known(tag: string): InstanceStats {
+    const { heardAt, liveness = 'unknown' } = this.#peers.get(tag)
+    const heard = this.#host.now() - heardAt
+    void this.look(tag)
+    const isHeard = heard < this.#lease * BEAT
+    return {
+      tag,
+      state: isHeard ? 'alive' : liveness,
+      heard: Number.isFinite(heard) ? heard : undefined
+    }
   }
 
   /** A message of an instance, or of this one, has arrived. */

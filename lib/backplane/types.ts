@@ -83,3 +83,13 @@ export interface BackplaneStats {
   readonly forged: number
   readonly replayed: number
 }
+
+/** Another instance: `stats({ streams }).instances`. */
+export interface InstanceStats {
+  /** What its stream ids begin with. */
+  readonly tag: string
+  /** Whether it lives; `unknown`: that has not been found out, or cannot be at the moment. */
+  readonly state: 'alive' | 'gone' | 'unknown'
+  /** Milliseconds since its last message; `undefined`: none has come. */
+  readonly heard: number | undefined
+}

@@ -45,6 +45,7 @@ const NO_HANDOFF = { handoffQuiet: Infinity, handoffAfter: Infinity }
 
 export class CallStore implements CallHost<Call> {
   readonly maxCallBytes: number
+  readonly maxBytes: number
   readonly #keptFor: number
   readonly #newId: () => string
   readonly #keeper: Keeper | undefined
@@ -62,6 +63,7 @@ export class CallStore implements CallHost<Call> {
     this.#newId = newId
     this.#keeper = keeper
     this.maxCallBytes = maxCallBytes
+    this.maxBytes = maxBytes
     this.#streams = new StreamRegistry(
       {
         window: Math.max(1, window),

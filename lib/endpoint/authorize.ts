@@ -1,7 +1,7 @@
 // Whether a client gets the stream that it asks for. The reason why not is for operators alone:
 // clients are told the same in each case.
 import type { IncomingMessage } from 'node:http'
-import { label, parseEventId } from '../protocol/event-id.js'
+import { type Label, label, parseEventId } from '../protocol/event-id.js'
 import { streamParameters } from '../protocol/link-header.js'
 import { type Elsewhere, isKnown, type Unknown } from '../streams/directory.js'
 import type { FoundStream } from '../streams/finished-streams.js'
@@ -38,7 +38,7 @@ export function authorize(
 }
 
 /** The stream that a request is about, as a log may show it; `undefined`: it names none. */
-export function streamLabelIn(req: IncomingMessage): string | undefined {
+export function streamLabelIn(req: IncomingMessage): Label | undefined {
   const [name] = streamParameters(req.url ?? '')
   const id = name ?? parseEventId(headerOf(req, 'last-event-id') ?? '')?.streamId
   return id === undefined ? undefined : label({ id })

@@ -50,6 +50,10 @@ export class Connections implements ConnectionHost {
     return this.#open.size
   }
 
+  [Symbol.iterator](): Iterator<Connection> {
+    return this.#open.values()
+  }
+
   /** An older connection of the stream makes way. */
   open(stream: Stream, cursor: number, sink: Sink, profile: ClientProfile): Connection {
     const connection = new Connection(stream, cursor, sink, profile, this.#options, this)

@@ -100,6 +100,11 @@ export class IdempotencyStore implements IdempotencyHost {
     return this.#running.size
   }
 
+  /** Bytes of answers that are kept, but for refusals, and how many there may be. */
+  get answers(): { readonly used: number; readonly max: number } {
+    return { used: this.#answered.size, max: this.#limits.maxBytes }
+  }
+
   /** Bytes of answers that are kept, and of what is held of running calls. */
   get bytes(): number {
     return this.#answered.size + this.#refused.size + this.room.bytes

@@ -19,7 +19,8 @@ import type { ProgressReports } from './progress-reports.js'
 import type { SlowAnswers } from './slow-answers.js'
 import type { Unanswered } from './unanswered.js'
 
-export type ClientEventName = 'connection-lost' | 'resumed' | 'taken-over' | 'refused'
+export type ClientEventName =
+  'connection-lost' | 'resumed' | 'taken-over' | 'upgraded' | 'repeated' | 'refused'
 
 export interface InstanceShelves extends StreamShelf {
   readonly key: (key: string) => Here<IdempotentRequest, SettledCall>

@@ -46,9 +46,7 @@ export function debugElsewhere(
   outcome: string,
   ...args: unknown[]
 ): void {
-  const ofStream = (): string => {
-    const id = streamLabelIn(req)
-    return id === undefined ? '' : ` of stream ${id}`
-  }
-  instance.debug(`%s%s: other instance, ${outcome}`, method, ofStream, ...args)
+  const ofStream = (): string => (streamLabelIn(req) === undefined ? '' : ' of stream ')
+  const name = (): unknown => streamLabelIn(req) ?? ''
+  instance.debug(`%s%s%s: other instance, ${outcome}`, method, ofStream, name, ...args)
 }

@@ -126,11 +126,16 @@ export class RequestFacts {
 
   #name(method: unknown, params: unknown): void {
     const { name, uri } = (params ?? {}) as { name?: unknown; uri?: unknown }
-    const what = typeof name === 'string' ? name : typeof uri === 'string' ? uri : ''
+    const what = typeof name === 'string' ? name : typeof uri === 'string' ? bare(uri) : ''
     const words = typeof method === 'string' ? method : 'an answer'
     const text = what === '' ? words : `${words} ${shortened(what)}`
     this.#named = [...this.#named, shortened(text)]
   }
+}
+
+/** A URI without what may be secret in it: log-in, query, fragment. */
+function bare(uri: string): string {
+  return uri.replace(/[?#].*$/s, '').replace(/\/\/[^/@]*@/, '//')
 }
 
 /** Most requests have one message: a list is made for it, and copied for each further one. */

@@ -154,6 +154,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     const stream = openEarlyStream(this.#request, this.#handler.id, isDurable, this)
     if (stream === undefined) return
     instance.debug('%s has waited long enough: %s in the meantime', method, meantime)
+    instance.count('upgraded', stream)
     this.#meantime = meantime
     this.#handler.isUntaken = false
     this.#started(stream)

@@ -4,6 +4,7 @@ import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 import { isJsonText } from '../protocol/media-types.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseHead } from '../http/capture-types.js'
+import { inSameContext } from '../http/handler-context.js'
 import { declareInReturn } from './declarations.js'
 import { EndpointRun } from './endpoint-run.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
@@ -179,7 +180,7 @@ class HeadWait extends Waiting {
   }
 
   private constructor(request: RequestContext, run: WaitingRun, queue: DueQueue) {
-    super(() => this.#isDue())
+    super(inSameContext(() => this.#isDue()))
     this.#request = request
     this.#run = run
     this.#queue = queue

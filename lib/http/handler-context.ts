@@ -1,5 +1,6 @@
 // `currentStream()`: the stream of the request that the running code works for, without plumbing.
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
+import { channel } from 'node:diagnostics_channel'
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import type { Stream } from '../streams/stream.js'
 import type { StreamState } from '../streams/stream-types.js'
@@ -221,4 +222,12 @@ export function currentContext(): HandlerContext | undefined {
 export function currentStream(): CurrentStream | undefined {
   const context = storage.getStore()
   return context === undefined || context.isUntaken ? undefined : context
+}
+
+/** Each request is published here as a context of its own, for whoever watches what is decided. */
+export const requests = channel('mcp-streams:request')
+
+/** Runs in the context of the request at hand, as long as somebody watches what is decided. */
+export function inSameContext(work: () => void): () => void {
+  return requests.hasSubscribers ? AsyncResource.bind(work) : work
 }

@@ -36,9 +36,24 @@ export interface Identified {
   readonly requestIds: readonly RequestId[]
 }
 
+/** Stands for an id in what operators read: a log shows `text`, all else a digest of the id. */
+export class Label {
+  readonly id: string
+  readonly text: string
+
+  constructor(id: string, text: string) {
+    this.id = id
+    this.text = text
+  }
+
+  toString(): string {
+    return this.text
+  }
+}
+
 /** Enough of a stream id to find it in a log, but not enough to use it. */
-export function label(stream: { readonly id: string }): string {
-  return `${stream.id.slice(0, 6)}…`
+export function label({ id }: { readonly id: string }): Label {
+  return new Label(id, `${id.slice(0, 6)}…`)
 }
 
 export interface StreamName {

@@ -240,8 +240,17 @@ export class Connection implements Reader, SegmentReader, Stallable {
   }
 
   stalled(): void {
+    this.#lose('its client takes nothing')
+  }
+
+  /** Breaks, as in a bad network. */
+  cut(): void {
+    this.#lose('an operator has asked for it')
+  }
+
+  #lose(why: string): void {
     this.#noteLoss()
-    this.#options.debug('stream %s: connection cut, its client takes nothing', label(this.stream))
+    this.#options.debug('stream %s: connection cut, %s', label(this.stream), why)
     this.#cut()
   }
 

@@ -38,6 +38,7 @@ function repeatedHere(context: Context, keyed: Keyed): Answer | undefined {
   if (refusal !== undefined) return refusal
   return async () => {
     instance.debug('POST sent again under its key: nothing runs twice')
+    instance.count('repeated', undefined)
     // The time for which the answer is kept begins again, here and at all other instances.
     if (earlier.kind === 'ended') directory.keySettled(keyed.key, owner)
     const outcome =

@@ -1,6 +1,7 @@
 // Whether the endpoint still knows a session, and how it is begun again in its client's name.
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
+import { Label } from '../protocol/event-id.js'
 import { isObject, type Message, objectIn } from '../protocol/json-rpc.js'
 import { parseRevision } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
@@ -97,7 +98,11 @@ export class Revivals {
     if (isUnknown) {
       const why = await this.#line.run(owner, () => this.#revive(session, parts, req))
       if (why === 'full') return 'full'
-      this.#parts.debug('session %s: %s', session.name, why ?? 'begun again')
+      this.#parts.debug(
+        'session %s: %s',
+        new Label(session.name, session.name),
+        why ?? 'begun again'
+      )
       if (why !== undefined) {
         session.state = 'ended'
         this.#parts.count('refused', undefined, 'session-ended')

@@ -74,6 +74,11 @@ export class FinishedStreams {
     return this.#kept.size
   }
 
+  /** Those that are kept, the oldest first. */
+  [Symbol.iterator](): Iterator<Stream> {
+    return this.#kept.values()
+  }
+
   /** Size of all tombstones together. */
   get remembered(): number {
     return this.#tombstones.size

@@ -13,14 +13,14 @@ export function atMost(amount: number): MostOfOwner {
 }
 
 export class Quota {
-  readonly #max: number
+  readonly max: number
   readonly #mostOfOwner: MostOfOwner
   readonly #byOwner = new Map<string, number>()
   #taken = 0
 
   /** @param mostOfOwner default: as much as is left for the others. */
   constructor(max: number, mostOfOwner: MostOfOwner = timesTheRest(1)) {
-    this.#max = max
+    this.max = max
     this.#mostOfOwner = mostOfOwner
   }
 
@@ -30,7 +30,7 @@ export class Quota {
 
   has(owner: string, amount: number): boolean {
     const theirs = (this.#byOwner.get(owner) ?? 0) + amount
-    const left = this.#max - this.#taken
+    const left = this.max - this.#taken
     return amount <= left && theirs <= this.#mostOfOwner(left, owner)
   }
 

@@ -13,6 +13,8 @@ export class StreamReaders {
   start = 0
   /** The connection of the request that has opened the stream is yet to follow it. */
   isConnecting: boolean
+  /** When the newest one left, in milliseconds of `now()`; 0: one follows, or none has come yet. */
+  leftAt = 0
   #takeOvers: TakeOvers | undefined
 
   constructor(isConnecting: boolean) {
@@ -24,9 +26,16 @@ export class StreamReaders {
     const older = this.current
     this.current = reader
     this.isConnecting = false
+    this.leftAt = 0
     this.count++
     this.start = cursor
     return older
+  }
+
+  /** The connection that was to follow has closed before it could. */
+  missed(): void {
+    this.isConnecting = false
+    this.leftAt = now()
   }
 
   /** @param mayStay its client need not come back while the newer reader is there. */
@@ -40,6 +49,7 @@ export class StreamReaders {
     this.#takeOvers?.left(reader)
     if (this.current !== reader) return false
     this.current = undefined
+    this.leftAt = now()
     this.#takeOvers?.endIdle()
     return true
   }

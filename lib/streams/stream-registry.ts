@@ -112,6 +112,10 @@ export class StreamRegistry implements StreamHost<Stream> {
     return this.#running
   }
 
+  get finished(): Iterable<Stream> {
+    return this.#finished
+  }
+
   /** Drops a stream that turned out not to be ours to keep, as if it had never been. */
   forget(stream: Stream): void {
     this.#remove(stream)

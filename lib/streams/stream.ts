@@ -1,5 +1,6 @@
 // One stream: all changes of its state are here.
 import { BackPressure } from './back-pressure.js'
+import { now } from '../protocol/clock.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'
 import { EventLog } from './event-log.js'
@@ -39,6 +40,8 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   /** It lasts no longer than its one connection. */
   readonly isEphemeral: boolean
   readonly callKey: string | undefined
+  /** When it was opened, in milliseconds of `now()`. */
+  readonly begunAt = now()
   readonly log: EventLog
   readonly readers: StreamReaders
   /** The endpoint's own id of the last event, by which it goes on with a listen channel. */
@@ -428,7 +431,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
 
   /** A connection that was to follow it has closed before it could. */
   missed(): void {
-    this.readers.isConnecting = false
+    this.readers.missed()
     this.signOfLife()
     this.#host.readerChanged(this)
     if (!this.hasReader) this.#readerLeft()

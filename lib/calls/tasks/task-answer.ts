@@ -7,6 +7,7 @@ import {
   type RequestId,
   type RequestMessage
 } from '../../protocol/json-rpc.js'
+import { Label } from '../../protocol/event-id.js'
 import type { AskedAdmission } from '../../endpoint/admission.js'
 import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
@@ -122,7 +123,10 @@ export class TaskAdmission {
     const hasOwn = hasOwnTasks(capabilities)
     const place = placeOf({ path: context.path, revision })
     if (hasOwn && this.#hasOwn.get(place) !== true)
-      this.#parts.debug('no tasks for %s: the endpoint has tasks of its own', context.path)
+      this.#parts.debug(
+        'no tasks for %s: the endpoint has tasks of its own',
+        new Label(context.path, context.path)
+      )
     this.#hasOwn.set(place, hasOwn)
   }
 

@@ -12,6 +12,7 @@ const FACTOR = 8
 
 export class TaskStore implements TaskKeeper {
   readonly maxTaskBytes: number
+  readonly maxBytes: number
   readonly #keeper: Keeper | undefined
   readonly #tasks = new Map<string, Task>()
   /** By owner and session, so that one client's request looks at no tasks of others. */
@@ -33,6 +34,7 @@ export class TaskStore implements TaskKeeper {
     this.newId = newId
     this.#keeper = keeper
     this.maxTaskBytes = limits.maxTaskBytes
+    this.maxBytes = limits.maxBytes
     const most = timesTheRest(FACTOR)
     this.#places = new Quota(limits.maxTasks, (left, owner) =>
       Math.min(maxPerOwner, most(left, owner))

@@ -22,7 +22,7 @@ it('go up and down with the streams', async () => {
   app.all('/mcp', endpoint as RequestHandler)
 
   // #region README
-  const totals = /^(resumes|lost|recover|evictions|refusals|failures|revivals)/
+  const totals = /^(resumes|lost|recover|upgrades|repeats|evictions|refusals|failures|revivals)/
   // They begin at 0: otherwise the first failure of its kind is no increase.
   const failures = {
     'no-response': 0,
@@ -78,6 +78,8 @@ it('go up and down with the streams', async () => {
     mcp_streams_lost_connections_total: 0,
     mcp_streams_recoveries_total: 0,
     mcp_streams_recovery_time_total: 0,
+    mcp_streams_upgrades_total: 0,
+    mcp_streams_repeats_total: 0,
     mcp_streams_evictions_total: 0,
     mcp_streams_refusals_total: 0,
     mcp_streams_refusals_for_room_total: 0

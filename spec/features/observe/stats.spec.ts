@@ -28,6 +28,8 @@ const NOTHING: McpStreamsStats = {
   lostConnections: 0,
   recoveries: 0,
   recoveryTime: 0,
+  upgrades: 0,
+  repeats: 0,
   refusals: 0,
   refusalsForRoom: 0,
   revivals: 0,
