@@ -27,7 +27,7 @@ const noGlobals = [
 ]
 
 // Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- calls, resources, sessions <- routes <- middleware; access <- http;
-// streams <- backplane <- redis, routes; streams <- wires; protocol <- client; protocol, access <- check, proxy <- command.
+// streams <- backplane <- redis, routes; streams <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -251,6 +251,11 @@ export default defineConfig(
     // It uses the middleware as applications do.
     files: ['lib/proxy/**'],
     rules: imports([arrow('proxy', ['access', 'cookie', 'index.js', 'protocol', 'redis'])])
+  },
+  {
+    // It sees what applications can see.
+    files: ['lib/inspector/**'],
+    rules: imports([arrow('inspector', ['access', 'index.js'])])
   },
   {
     files: ['lib/command/**'],

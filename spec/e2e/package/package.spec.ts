@@ -15,6 +15,8 @@ const served = {
 
 const streamed = { status: 206, uri: 'files:///stream-file.cjs', text: '// Asks a server' }
 
+const inspected = { title: 'Inspector: express-mcp-streams', event: 'data: {"at":' }
+
 let folder: string
 let tarball: string
 let files: string[]
@@ -101,6 +103,10 @@ describe('an ESM project', () => {
     expect(await project.run('resources.js')).toEqual(streamed)
   })
 
+  it('shows the inspector on Express 5', async () => {
+    expect(await project.run('inspector.js')).toEqual(inspected)
+  })
+
   it('shares the current stream between the required and the imported copy', async () => {
     const seen = (await project.run('both-copies.js')) as { link: string; current: string }
     expect(seen).toEqual(served)
@@ -125,6 +131,10 @@ describe('a CommonJS project', () => {
 
   it('streams a file on Express 4', async () => {
     expect(await project.run('resources.cjs')).toEqual(streamed)
+  })
+
+  it('shows the inspector on Express 4', async () => {
+    expect(await project.run('inspector.cjs')).toEqual(inspected)
   })
 })
 

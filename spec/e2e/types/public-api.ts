@@ -30,8 +30,10 @@ import {
   type StreamFault,
   type StreamMessage,
   type StreamState,
+  type StreamStats,
   type TasksOptions
 } from 'express-mcp-streams'
+import { inspector } from 'express-mcp-streams/inspector'
 import {
   fileResources,
   NOT_STREAMABLE,
@@ -205,6 +207,13 @@ express().use('/mcp', express.json(), streams)
 express().all('/mcp', streams, (_req, res) => void res.end())
 Router().use(streams)
 connect().use('/mcp', bodyParser.json()).use('/mcp', streams)
+express().use('/mcp-streams', inspector(streams))
+connect().use(
+  '/mcp-streams',
+  inspector(streams, { allow: ({ socket }) => socket.remotePort === 1 })
+)
+// @ts-expect-error: it takes what mcpStreams() returns
+inspector(express())
 createServer((req, res) => {
   streams(req, res, () => res.end())
   streams(req, res, (error?: unknown) => res.destroy(error instanceof Error ? error : undefined))
@@ -226,7 +235,9 @@ const drained: Promise<void> = streams.close({ drain: 0 } satisfies CloseOptions
 // @ts-expect-error no such option
 void streams.close({ wait: 1 })
 const stats: McpStreamsStats = streams.stats()
+const listed: readonly StreamStats[] = streams.stats({ streams: 1 }).streams
 const figures: number[] = [
+  listed[0]?.age ?? 0,
   stats.live,
   stats.answering,
   stats.listening,

@@ -6,6 +6,7 @@ import {
   type McpStreams,
   type McpStreamsOptions
 } from 'express-mcp-streams'
+import { inspector, type InspectorOptions } from 'express-mcp-streams/inspector'
 import { type Resource, resources } from 'express-mcp-streams/resources'
 import express from 'express'
 import { endpoint, exercise } from './exercise.cjs'
@@ -19,6 +20,8 @@ const options: McpStreamsOptions = {
 }
 const streams: McpStreams = mcpStreams(options)
 const app = express()
+const inspecting: InspectorOptions = { allow: async req => req.method === 'GET' }
+app.use('/mcp-streams', inspector(streams, inspecting))
 app.use('/mcp', streams)
 app.all(
   '/mcp',

@@ -1,0 +1,135 @@
+// What the page is told, over an event stream: all at first, then what has changed.
+import type { ServerResponse } from 'node:http'
+import type { McpStreams } from '../index.js'
+import { Watch } from './watch.js'
+
+/** Milliseconds between two updates: at the least, and where nothing happens. */
+const SHORTEST = 250
+const LONGEST = 1000
+/** Making an update may take one part in so many of the time. */
+const SHARE = 20
+/** Streams of each group that are listed. */
+const MOST_LISTED = 30
+const MOST_VIEWERS = 8
+/** Milliseconds between two points of the chart, and that the chart is long. */
+const STEP = 5000
+const SPAN = 15 * 60_000
+
+/** What the chart is drawn of: figures at a time of day. */
+interface Point {
+  readonly at: number
+  readonly running: number
+  readonly waiting: number
+  readonly cuts: number
+  readonly mended: number
+  readonly failed: number
+}
+
+export class Feed {
+  readonly #streams: McpStreams
+  readonly #token: string | undefined
+  readonly #watch: Watch
+  /** Who looks, and whether everything is yet to be sent. */
+  readonly #viewers = new Map<ServerResponse, 'new' | 'current'>()
+  #points: Point[] = []
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #hasChanged = false
+  /** When the last update was made, and when the next one may be. */
+  #updatedAt = -Infinity
+  #nextAt = -Infinity
+
+  /** @param token sent with the first update: what a request to act has to show. */
+  constructor(streams: McpStreams, token: string | undefined) {
+    this.#streams = streams
+    this.#token = token
+    this.#watch = new Watch(streams, () => this.#changed())
+  }
+
+  get hasRoom(): boolean {
+    return this.#viewers.size < MOST_VIEWERS
+  }
+
+  /** @param res with its head written. */
+  add(res: ServerResponse): void {
+    if (this.#viewers.size === 0) this.#watch.begin()
+    this.#viewers.set(res, 'new')
+    res.once('close', () => this.#left(res))
+    this.#hasChanged = true
+    this.#plan()
+  }
+
+  #left(res: ServerResponse): void {
+    if (!this.#viewers.delete(res) || this.#viewers.size > 0) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#watch.end()
+  }
+
+  #changed(): void {
+    if (this.#hasChanged) return
+    this.#hasChanged = true
+    if (this.#viewers.size > 0) this.#plan()
+  }
+
+  #plan(): void {
+    const now = performance.now()
+    const at = this.#hasChanged ? this.#nextAt : Math.max(this.#nextAt, this.#updatedAt + LONGEST)
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#update(), Math.max(0, at - now))
+    this.#timer.unref()
+  }
+
+  #update(): void {
+    const begun = performance.now()
+    this.#hasChanged = false
+    const stats = this.#streams.stats({ streams: MOST_LISTED })
+    const point = this.#nextPoint(stats)
+    const requests = this.#watch.takeChanged()
+    const at = Date.now()
+    const news = { at, stats, requests, points: point === undefined ? [] : [point] }
+    const newsText = eventOf(news)
+    const token = this.#token ?? null
+    const all = (): object => ({
+      ...news,
+      isWhole: true,
+      token,
+      requests: this.#watch.entries,
+      points: this.#points
+    })
+    for (const [res, state] of this.#viewers) {
+      // What a slow viewer misses is made up for by everything.
+      if (res.writableNeedDrain) this.#viewers.set(res, 'new')
+      else {
+        res.write(state === 'new' ? eventOf(all()) : newsText)
+        this.#viewers.set(res, 'current')
+      }
+    }
+    const end = performance.now()
+    this.#updatedAt = end
+    this.#nextAt = end + Math.max(SHORTEST, (end - begun) * SHARE)
+    // A server that is about to end does not wait for who looks.
+    if (stats.isClosing) for (const res of this.#viewers.keys()) res.end()
+    else this.#plan()
+  }
+
+  /** `undefined`: it is not time yet. Nothing is drawn of the time when nobody has looked. */
+  #nextPoint(stats: ReturnType<McpStreams['stats']>): Point | undefined {
+    const at = Date.now()
+    const last = this.#points.at(-1)
+    if (last !== undefined && at >= last.at && at - last.at < STEP) return undefined
+    const point = {
+      at,
+      running: stats.answering,
+      waiting: stats.waiting,
+      cuts: stats.lostConnections,
+      mended: stats.recoveries,
+      failed: Object.values(stats.failures).reduce((sum, count) => sum + count, 0)
+    }
+    this.#points = [...this.#points.filter(point => point.at > at - SPAN && point.at <= at), point]
+    return point
+  }
+}
+
+function eventOf(message: object): string {
+  return `data: ${JSON.stringify(message)}\n\n`
+}

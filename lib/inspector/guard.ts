@@ -1,0 +1,43 @@
+// Who may look, where the application does not say.
+import type { IncomingMessage } from 'node:http'
+import { isForeignOrigin, isLoopbackAddress, isLoopbackName } from '../access/guards.js'
+
+/** What proxies add: then the address at the other end of the socket says nothing of the user. */
+const OF_A_PROXY = /^(?:forwarded|via|x-real-ip|x-client-ip|x-forwarded(?:-.*)?|cf-connecting-ip)$/
+
+const REMEDY =
+  'Open it on the machine itself, as http://localhost:<port>, or through an SSH tunnel\n' +
+  '(ssh -L 3000:localhost:3000 <host>). Or say who may look:\n' +
+  '  inspector(streams, { allow: req => ... })'
+
+const NONE: ReadonlySet<string> = new Set()
+
+/** Why the page is not shown to a request; `undefined`: it is from this machine. */
+export function whyNotLocal(req: IncomingMessage): string | undefined {
+  const why = whyNot(req)
+  return why && `This page is for the machine that it runs on, and ${why}.\n${REMEDY}`
+}
+
+function whyNot(req: IncomingMessage): string | undefined {
+  if (!isLoopbackAddress(req.socket.remoteAddress))
+    return 'this request has come from another machine'
+  const header = Object.keys(req.headers).find(name => OF_A_PROXY.test(name))
+  if (header !== undefined) return `this request has come through a proxy (header ${header})`
+  // Under DNS rebinding, another site's page asks under a name of its own.
+  if (!isLoopbackName(hostnameIn(req.headers.host)))
+    return 'this request names another host (header host)'
+  return isForeignOrigin(req, NONE)
+    ? 'this request has come from a page of another site'
+    : undefined
+}
+
+function hostnameIn(host: string | undefined): string {
+  const url = `http://${host ?? ''}`
+  return URL.canParse(url) ? new URL(url).hostname : ''
+}
+
+/** Whether a browser says that another page than the inspector's has made the request. */
+export function isOfOtherPage(req: IncomingMessage): boolean {
+  const site = req.headers['sec-fetch-site']
+  return site !== undefined && site !== 'same-origin' && site !== 'none'
+}
