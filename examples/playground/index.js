@@ -46,7 +46,8 @@ async function main({ open, port, pace }) {
     const proxy = await cutProxy(listener.port)
     sides[name] = { server, listener, proxy }
   }
-  site = await createSite({ url: page.url, sides, pace })
+  const inspector = `${sides.with.listener.url}/mcp-streams/`
+  site = await createSite({ url: page.url, sides, pace, inspector })
 
   const close = async () => {
     page.close()

@@ -9,7 +9,7 @@ import { draw } from './picture.js'
 import { ask, closeQuestion, onAnswer } from './question.js'
 import { watchServers } from './held.js'
 
-const { endpoints, pace, file } = await (await fetch('/setup')).json()
+const { endpoints, pace, file, inspector } = await (await fetch('/setup')).json()
 /** Milliseconds without a sign after which the twin gives up. The SDK's client waits 60 s. */
 const PATIENCE = 20 * pace + 1000
 /**
@@ -20,6 +20,7 @@ const IDLE = 1500
 /** Milliseconds from one picture to the next. */
 const FRAME = matchMedia('(prefers-reduced-motion: reduce)').matches ? 500 : 40
 const $ = id => document.getElementById(id)
+$('inspector').href = inspector
 const retries = { idleTimeout: IDLE, minTimeout: 400, maxRetries: 8 }
 
 const TITLES = { with: 'With mcpStreams()', without: 'Its twin, without' }

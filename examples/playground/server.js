@@ -9,6 +9,7 @@ import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js'
 import cors from 'cors'
 import express from 'express'
 import { corsHeaders, mcpStreams } from 'express-mcp-streams'
+import { inspector } from 'express-mcp-streams/inspector'
 import { resources } from 'express-mcp-streams/resources'
 import { BYTES, NAME, TEXT, URI } from './measurements.js'
 import { onlyLoopback } from './site.js'
@@ -26,15 +27,6 @@ export function createServer({ bare, pace, origin }) {
   const app = express()
   let open = 0
 
-  // For the demo: a connection for each request, so that what is open is what is held, and what is
-  // cut is a request.
-  app.use(onlyLoopback, (_req, res, next) => {
-    open++
-    res.once('close', () => open--)
-    next(void res.set('Connection', 'close'))
-  })
-  app.use(cors({ origin, methods: ['GET', 'POST', 'DELETE'], maxAge: 600, ...corsHeaders }))
-
   // The one line. Short times make a short demo: the defaults are kinder to a server with many
   // clients.
   const openResource = uri => (uri === URI ? { body: BYTES, name: NAME, mimeType } : undefined)
@@ -47,6 +39,18 @@ export function createServer({ bare, pace, origin }) {
         keepAlive: 500,
         allowedOrigins: [origin]
       })
+  // The window for operators. What it holds open is not what the demo counts.
+  if (streams) app.use('/mcp-streams', inspector(streams, { actions: true }))
+
+  // For the demo: a connection for each request, so that what is open is what is held, and what is
+  // cut is a request.
+  app.use(onlyLoopback, (_req, res, next) => {
+    open++
+    res.once('close', () => open--)
+    next(void res.set('Connection', 'close'))
+  })
+  app.use(cors({ origin, methods: ['GET', 'POST', 'DELETE'], maxAge: 600, ...corsHeaders }))
+
   if (streams) app.use('/mcp', streams)
 
   app.all('/mcp', express.json(), async (req, res) => {

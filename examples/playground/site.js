@@ -16,7 +16,7 @@ export function onlyLoopback(req, res, next) {
 }
 
 /** @param sides `{ with, without }`, each with its `server` and its `proxy` */
-export async function createSite({ url, sides, pace }) {
+export async function createSite({ url, sides, pace, inspector }) {
   const files = new Map(await clientFiles())
   for (const name of FILES) files.set(`/${name}`, await readFile(new URL(name, import.meta.url)))
   files.set('/', files.get('/index.html'))
@@ -27,6 +27,7 @@ export async function createSite({ url, sides, pace }) {
     'GET /setup': () => ({
       endpoints: each(({ proxy }) => `${proxy.url}/mcp`),
       pace,
+      inspector,
       file: fileInWords
     }),
     'GET /stats': () => each(({ server }) => server.stats()),

@@ -219,6 +219,18 @@ describeInBrowser(
       })
     )
 
+    it.concurrent('leads to the inspector of the server with the middleware', () =>
+      withPage(async page => {
+        const opening = page.waitForEvent('popup')
+        await page.getByRole('link', { name: 'inspector' }).click()
+        const inspector = await opening
+        await inspector.getByText('Live', { exact: true }).waitFor()
+        await page.click('#start-call')
+        await inspector.locator('#requests', { hasText: 'answers tools/call read' }).waitFor()
+        await inspector.locator('#streams button').first().waitFor()
+      })
+    )
+
     it.concurrent('fits on a phone', () =>
       withPage(
         async page => {

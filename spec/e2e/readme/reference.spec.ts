@@ -16,6 +16,7 @@ const SERVER = 'lib/index.ts'
 const CLIENT = 'lib/client/index.ts'
 const REDIS = 'lib/redis/index.ts'
 const RESOURCES = 'lib/resources/index.ts'
+const INSPECTOR = 'lib/inspector/index.ts'
 
 const CLIENT_PAGE = page('lib/client/README.md')
 const OPERATIONS = page('examples/operations/README.md')
@@ -27,7 +28,7 @@ const wrong = {
   code: "import { mcpStreams } from 'express-mcp-streams'\n\nmcpStreams({ retries: 3 })\napp.use(stream)\n",
   line: 1000
 }
-const compiler = new Compiler([...snippets, wrong], [SERVER, CLIENT, REDIS, RESOURCES])
+const compiler = new Compiler([...snippets, wrong], [SERVER, CLIENT, REDIS, RESOURCES, INSPECTOR])
 
 const tableWith = (prose: string, column: string): Table =>
   tablesOf(prose).find(({ columns }) => columns[0] === column)!
@@ -80,6 +81,7 @@ describe.each([
     { lease: 6000, prefix: 'mcps:', sessions: 'forward' },
     page('examples/cluster/README.md').whole
   ],
+  ['inspector', INSPECTOR, 'InspectorOptions', { actions: false }, OPERATIONS.section('Inspector')],
   [
     'resumableFetch',
     CLIENT,

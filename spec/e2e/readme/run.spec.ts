@@ -92,6 +92,7 @@ const CAME: Record<string, unknown> = {
   prints: expect.stringMatching(/^HTTP\/1\.1 200 OK\r\n/),
   serves: { ...stream, isFound: true },
   mounts: stream,
+  inspects: '<title>Inspector: express-mcp-streams</title>',
   'mounts twice': stream,
   'reads a cookie': stream,
   'ends like Nest': { text: lastText, signal: 'SIGTERM' },

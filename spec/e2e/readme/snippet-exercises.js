@@ -104,6 +104,16 @@ export const EXERCISES = [
       })
   ],
   [
+    'inspects',
+    /^app\.use\('\/mcp-streams'/m,
+    ({ app }) =>
+      serving(
+        app,
+        async url =>
+          /<title>.*<\/title>/.exec(await (await fetch(`${url}/mcp-streams`)).text())?.[0]
+      )
+  ],
+  [
     'mounts twice',
     /^app\.use\('\/search/m,
     ({ app }) =>
