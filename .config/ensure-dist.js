@@ -16,7 +16,7 @@ const sources = () => [
 // The types are what a build writes last, so an interrupted build counts as missing.
 const doors = [
   'index',
-  ...['client', 'client/node', 'cookie', 'inspector', 'redis', 'resources', 'wires'].map(
+  ...['client', 'client/node', 'cookie', 'inspector', 'redis', 'resources', 'tasks', 'wires'].map(
     door => `${door}/index`
   )
 ]

@@ -130,7 +130,7 @@ export default defineConfig(
   },
   {
     // What is made for each request.
-    files: ['lib/{calls,endpoint,http,readers,routes,sessions,streams,wires}/**'],
+    files: ['lib/{calls,endpoint,http,readers,routes,sessions,streams,tasks,wires}/**'],
     rules: { 'no-restricted-syntax': ['error', ...noDetours, ...noOldFunctions] }
   },
   {
@@ -165,17 +165,22 @@ export default defineConfig(
   {
     files: ['lib/calls/**'],
     rules: imports([
-      arrow('calls', ['access', 'endpoint', 'http', 'protocol', 'readers', 'streams']),
-      { regex: '^\\./tasks/', message: 'Tasks are made of calls, which know nothing of them.' }
+      arrow('calls', ['access', 'endpoint', 'http', 'protocol', 'readers', 'streams'])
     ])
   },
   {
-    files: ['lib/calls/tasks/**'],
+    files: ['lib/tasks/**'],
     rules: imports([
-      {
-        regex: '^\\.\\./\\.\\./(?!access/|endpoint/|http/|protocol/|readers/|streams/)',
-        message: 'lib/calls imports access, endpoint, http, protocol, readers and streams only.'
-      }
+      arrow('tasks', [
+        'access',
+        'calls',
+        'endpoint',
+        'http',
+        'options',
+        'protocol',
+        'readers',
+        'streams'
+      ])
     ])
   },
   {
@@ -204,7 +209,8 @@ export default defineConfig(
         'protocol',
         'readers',
         'resources',
-        'streams'
+        'streams',
+        'tasks'
       ])
     ])
   },
@@ -250,7 +256,7 @@ export default defineConfig(
   {
     // It uses the middleware as applications do.
     files: ['lib/proxy/**'],
-    rules: imports([arrow('proxy', ['access', 'cookie', 'index.js', 'protocol', 'redis'])])
+    rules: imports([arrow('proxy', ['access', 'cookie', 'index.js', 'protocol', 'redis', 'tasks'])])
   },
   {
     // It sees what applications can see.

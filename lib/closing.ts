@@ -5,7 +5,7 @@ import { Timer } from './streams/timer.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
 import type { ResourceAnswers } from './resources/resource-answers.js'
 import type { ResumeTokens } from './calls/resume-tokens.js'
-import type { Tasks } from './calls/tasks/tasks.js'
+import type { Tasks } from './tasks/tasks.js'
 import type { RelayedResponses } from './routes/relayed-responses.js'
 import type { SharedStreams } from './wires/shared-streams.js'
 

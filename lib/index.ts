@@ -10,9 +10,8 @@ export type {
   StreamStats
 } from './stats.js'
 export type { McpStreamsOptions } from './options/options.js'
-export type { OwnerCookie, ResourcesPart } from './options/part.js'
+export type { OwnerCookie, ResourcesPart, TasksPart } from './options/part.js'
 export type { ResumeTokensOptions } from './options/resume-tokens-options.js'
-export type { TasksOptions } from './options/tasks-options.js'
 export type { MaxUnsent, MaxUnsentPart } from './options/unsent-options.js'
 export type {
   Backplane,

@@ -17,7 +17,7 @@ import { ProgressReports } from './endpoint/progress-reports.js'
 import { SlowAnswers } from './endpoint/slow-answers.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import { ResumeTokens } from './calls/resume-tokens.js'
-import { Tasks } from './calls/tasks/tasks.js'
+import type { Tasks, TasksCode } from './tasks/tasks.js'
 import type { ResourceAnswers, ResourcesCode } from './resources/resource-answers.js'
 import { RelayedResponses } from './routes/relayed-responses.js'
 import type { RelayParts, RouteShelves, RoutesInstance } from './routes/route.js'
@@ -26,7 +26,7 @@ import { SurvivingSessions } from './sessions/surviving-sessions.js'
 import { SharedStreams } from './wires/shared-streams.js'
 import type { ResourceLinks } from './resources/resource-links.js'
 import type { ResumeTokensSettings } from './calls/token-calls.js'
-import type { TasksSettings } from './calls/tasks/task-settings.js'
+import type { TasksSettings } from './tasks/task-settings.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
 import { BackplaneSeat } from './join-backplane.js'
@@ -128,8 +128,7 @@ export class Instance implements RoutesInstance {
     this.resources = codeOf<ResourcesCode>(settings.resources)?.(this, maxStreams)
     const tokens = tokensSettings(settings)
     this.tokens = tokens && new ResumeTokens(this, tokens)
-    const tasks = tasksSettings(settings)
-    this.tasks = tasks && new Tasks(this, tasks)
+    this.tasks = codeOf<TasksCode>(settings.tasks || undefined)?.(this, taskLimits(settings))
     const { keepAlive } = settings
     const { silences } = this.connections
     const responses = new RelayedResponses()
@@ -304,15 +303,12 @@ function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
   }
 }
 
-function tasksSettings(settings: Settings): TasksSettings | undefined {
-  const { tasks, maxStreams, maxStreamBytes } = settings
-  if (tasks === false) return undefined
-  const limits = {
-    maxTasks: maxStreams,
-    maxTaskBytes: maxStreamBytes,
+function taskLimits(settings: Settings): TasksSettings['limits'] {
+  return {
+    maxTasks: settings.maxStreams,
+    maxTaskBytes: settings.maxStreamBytes,
     maxBytes: bytesOfCalls(settings)
   }
-  return { ...tasks, tools: new Map(Object.entries(tasks.tools)), limits }
 }
 
 function bodyQuota({ maxBytes, maxBodyBytes }: Settings): Quota {

@@ -10,6 +10,7 @@ import {
 } from '@modelcontextprotocol/server'
 import express from 'express'
 import { mcpStreams } from 'express-mcp-streams'
+import { tasks } from 'express-mcp-streams/tasks'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const STEPS = 10
@@ -23,7 +24,7 @@ export function createServer({ duration, durable }) {
   if (durable) {
     // The one line.
     streams = mcpStreams({
-      tasks: { pollInterval: duration / 40, tools: { report: 'always' } }
+      tasks: tasks({ pollInterval: duration / 40, tools: { report: 'always' } })
     })
     app.use('/mcp', streams)
   }

@@ -18,7 +18,7 @@ import {
   orNull,
   wholeNumber
 } from './checks.js'
-import { isPart, type OwnerCookie, type ResourcesPart } from './part.js'
+import { isPart, type OwnerCookie, type ResourcesPart, type TasksPart } from './part.js'
 import {
   checkResumeTokens,
   resumeTokensSettings,
@@ -26,7 +26,6 @@ import {
 } from './resume-tokens-options.js'
 import { type Schema, settingsFrom, type SettingsOf } from './schema.js'
 import { checkSessions, sessionsSettings } from './sessions-options.js'
-import { checkTasks, tasksSettings, type TasksOptions } from './tasks-options.js'
 import { checkUnsent, type MaxUnsent, unsentLimits } from './unsent-options.js'
 
 /**
@@ -209,16 +208,10 @@ export interface McpStreamsOptions {
    */
   readonly resumeTokens?: false | ResumeTokensOptions | undefined
   /**
-   * Tasks (the extension `io.modelcontextprotocol/tasks`), for an endpoint that has none: a call of
-   * a tool that takes long is answered with a task in the meantime, to clients that declare the
-   * extension (2026-07-28). `after`: milliseconds after which a call without a result becomes a
-   * task. `ttl`: milliseconds for which a task can be asked for. `pollInterval`: milliseconds that
-   * clients are told to wait between looks. `maxPerOwner`: tasks that one owner may have. `tools`:
-   * by name, `'never'`, `'after'`, `'always'` or `'required'`. `{}` has every default: `{ after:
-   * 10_000, ttl: { default: 3_600_000, max: 86_400_000 }, pollInterval: 1000, maxPerOwner: 1000,
-   * tools: {} }`. `false`: none. Default: `false`.
+   * Tasks (the extension `io.modelcontextprotocol/tasks`), for an endpoint that has none: `tasks()`
+   * of `express-mcp-streams/tasks`. `false`: none. Default: `false`.
    */
-  readonly tasks?: false | TasksOptions | undefined
+  readonly tasks?: false | TasksPart | undefined
   /**
    * Connects this instance with the others of its service, so that a client may come back to any of
    * them: `redisBackplane()` of `express-mcp-streams/redis`. Default: none; this process is alone.
@@ -313,7 +306,7 @@ export const OPTIONS = {
     default: undefined
   },
   resumeTokens: { check: checkResumeTokens, read: resumeTokensSettings },
-  tasks: { check: checkTasks, read: tasksSettings },
+  tasks: { check: orFalse(isPart('tasks', 'express-mcp-streams/tasks')), default: false },
   backplane: { check: checkBackplane, default: undefined },
   sessions: { check: checkSessions, read: sessionsSettings },
   onError: { check: isFunction, read: (value): OnError => value ?? (() => undefined) }

@@ -13,6 +13,9 @@ export type OwnerCookie = Part<'ownerCookie'>
 /** What `resources()` of `express-mcp-streams/resources` makes, for option `resources`. */
 export type ResourcesPart = Part<'resources'>
 
+/** What `tasks()` of `express-mcp-streams/tasks` makes, for option `tasks`. */
+export type TasksPart = Part<'tasks'>
+
 /** For all copies of the package, ESM and CJS. */
 const CARRIED = Symbol.for('express-mcp-streams.part')
 /** Two copies do not fit together: what one has noted of a response, the other does not know. */

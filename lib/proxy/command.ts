@@ -4,6 +4,7 @@ import { ownerCookie, type OwnerCookieOptions } from '../cookie/index.js'
 import { mcpStreams, type Backplane, type McpStreams, type McpStreamsOptions } from '../index.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { redisBackplane, type RedisClient } from '../redis/index.js'
+import { tasks } from '../tasks/index.js'
 import { type Arguments, type Environment, parse, UsageError } from './arguments.js'
 import { Target } from './forward.js'
 import { gateway } from './gateway.js'
@@ -107,22 +108,29 @@ function streamsFor({ options, flags, redis }: Arguments, around: Surroundings):
     return mcpStreams({ ...options, ...partsOf(options), ...backplane })
   } catch (error) {
     if (!(error instanceof TypeError)) throw error
-    throw new UsageError(
-      error.message
-        .replace(/^mcpStreams: /, '')
-        .replace(/^(\w+): option /, (_, part: string) => `\`${OPTION_OF[part]}\`: `)
-        .replace(/`(\w+)`/, (quoted, name: string) => flags.get(name) ?? quoted)
-        .replace(/(?<=--.*: did you mean )`(\w+)`/, (_, name: string) => flagOf(name))
-    )
+    throw new UsageError(inFlags(error.message, flags))
   }
 }
 
 /** Functions that make the value of an option of theirs, which their messages begin with. */
-const OPTION_OF: Record<string, string | undefined> = { ownerCookie: 'cookie' }
+const OPTION_OF: Record<string, string | undefined> = { ownerCookie: 'cookie', tasks: 'tasks' }
+
+/** What is wrong with the options, as who has written flags can understand it. */
+function inFlags(message: string, flags: Arguments['flags']): string {
+  const [, by = '', text = message] = /^(\w+): (.*)$/s.exec(message) ?? []
+  const option = OPTION_OF[by]
+  if (option !== undefined) return `${flags.get(option) ?? `\`${option}\``}: ${text}`
+  return text
+    .replace(/`(\w+)`/, (quoted, name: string) => flags.get(name) ?? quoted)
+    .replace(/(?<=--.*: did you mean )`(\w+)`/, (_, name: string) => flagOf(name))
+}
 
 /** What needs code beside its values. */
-function partsOf({ cookie }: Arguments['options']): McpStreamsOptions {
-  return isObject(cookie) ? { cookie: ownerCookie(cookie as unknown as OwnerCookieOptions) } : {}
+function partsOf({ cookie, tasks: given }: Arguments['options']): McpStreamsOptions {
+  return {
+    ...(isObject(cookie) && { cookie: ownerCookie(cookie as unknown as OwnerCookieOptions) }),
+    ...(isObject(given) && { tasks: tasks(given) })
+  }
 }
 
 function backplaneOf(

@@ -2,7 +2,7 @@
 import { CollectedRun } from '../endpoint/collected-run.js'
 import { StreamedRun } from '../endpoint/streamed-run.js'
 import type { BeginCall } from '../calls/resume-tokens.js'
-import type { EndpointWork } from '../calls/tasks/task-calls.js'
+import type { EndpointWork } from '../tasks/task-calls.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import type { Answer, Context } from './route.js'
 

@@ -1,7 +1,6 @@
 // A POST about a call of a gone instance, answered to its client by what was kept of the call.
 import type { InstanceLink } from '../backplane/instance-link.js'
 import { keptCallIn } from '../calls/call-log.js'
-import { keptTaskIn } from '../calls/tasks/task.js'
 import { CollectedRun } from '../endpoint/collected-run.js'
 import { refusalOfKey } from '../endpoint/idempotency.js'
 import type { Keyed } from '../endpoint/idempotent-request.js'
@@ -38,13 +37,11 @@ export async function answerKept(
   }
   const value = await kept.find(id)
   if (value === undefined || !canAnswer(res)) return undefined
-  const scope = context.scopeOf()
   const call = keptCallIn(value)
   const { tokens, tasks } = instance
-  if (call?.scope === scope)
+  if (call?.scope === context.scopeOf())
     return tokens && (() => tokens.answerKept(context, call, new CollectedRun(context).reply))
-  const task = keptTaskIn(value)
-  return task?.scope === scope ? tasks?.answerAbout(context, task) : undefined
+  return tasks?.answerKept(context, value)
 }
 
 /** By the key of a call, which includes its owner. */

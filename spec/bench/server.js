@@ -33,7 +33,11 @@ const timers = options.countTimers ? countTimers() : undefined
 if (options.variant === 'ours') {
   // Imported here and not above: the other variants are to be measured without a trace of it.
   const { mcpStreams } = await import('express-mcp-streams')
-  streams = mcpStreams({ ...options.streams, ...(options.redis && (await backplane())) })
+  streams = mcpStreams({
+    ...options.streams,
+    ...(options.tasks && (await tasks())),
+    ...(options.redis && (await backplane()))
+  })
   app.use('/mcp', streams)
 }
 if (options.variant === 'compared') {
@@ -43,6 +47,11 @@ if (options.variant === 'compared') {
   app.use('/mcp', compared)
 }
 app.all('/mcp', express.json(), handle)
+
+async function tasks() {
+  const door = await import('express-mcp-streams/tasks')
+  return { tasks: door.tasks(options.tasks) }
+}
 
 async function backplane() {
   const { redisBackplane } = await import('express-mcp-streams/redis')

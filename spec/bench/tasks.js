@@ -9,7 +9,7 @@ import { median, printNote, printRow, printTitle } from './table.js'
 const JSON_ENDPOINT = { enableJsonResponse: true }
 const options = policy => ({
   tasks: { tools: { work: policy }, maxPerOwner: 100_000 },
-  maxStreams: 100_000
+  streams: { maxStreams: 100_000 }
 })
 /** Calls that wait already when the weighing begins. */
 const WARM_UP = 200
@@ -58,7 +58,7 @@ async function weigh({ load, streams, calls, state, plan: { revision, endpoint }
     endpoint: 'rawTools',
     ...endpoint,
     variant: 'ours',
-    streams: options('always')
+    ...options('always')
   }
   let weight
   await withServers([variant], async ([server]) => {
@@ -100,7 +100,7 @@ async function measureLooks({ load, rounds, quick }) {
     )
     return cores
   }
-  const ours = { variant: 'ours', streams: options('always') }
+  const ours = { variant: 'ours', ...options('always') }
   printRow('as many pings of the bare endpoint', {
     of: await measure({ variant: 'bare' }, { arePings: true })
   })
@@ -118,7 +118,7 @@ async function measureCalls({ load, rounds, seconds }) {
   const variants = [
     { variant: 'bare' },
     { variant: 'ours' },
-    { variant: 'ours', streams: options('after') },
+    { variant: 'ours', ...options('after') },
     { variant: 'bare' }
   ].map(variant => ({ endpoint: 'rawTools', ...JSON_ENDPOINT, ...variant }))
   await withServers(variants, async servers => {

@@ -7,9 +7,12 @@ import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http
 import { Socket } from 'node:net'
 import supertest from 'supertest'
 import { ownerCookie } from '../../lib/cookie/index.js'
+import { tasks, type TasksOptions } from '../../lib/tasks/index.js'
 import { resources } from '../../lib/resources/index.js'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
 import { parseOptions } from '../../lib/options/options.js'
+import { settingsFrom } from '../../lib/options/schema.js'
+import { OPTIONS as TASKS_OPTIONS } from '../../lib/tasks/tasks-options.js'
 import { Hub } from '../helpers/backplane/memory.js'
 
 type Name = keyof McpStreamsOptions
@@ -132,31 +135,8 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
       bad: [null, () => undefined, [], {}, { open: () => undefined }, ownerCookie({ secret: 'x' })]
     },
     tasks: {
-      good: [
-        false,
-        {},
-        { after: 0, ttl: {}, pollInterval: 1, maxPerOwner: 1 },
-        { ttl: { default: 1000, max: 1000 }, tools: { report: 'always', ask: 'required' } },
-        { ttl: { max: 5 }, after: undefined, tools: { a: 'never', b: 'after' } }
-      ],
-      bad: [
-        true,
-        null,
-        5000,
-        [],
-        { afterwards: 1 },
-        { after: -1 },
-        { after: '10s' },
-        { ttl: 1000 },
-        { ttl: { default: 0 } },
-        { ttl: { default: 2, max: 1 } },
-        { ttl: { max: Infinity } },
-        { ttl: { min: 1 } },
-        { pollInterval: 0 },
-        { maxPerOwner: 0 },
-        { tools: ['report'] },
-        { tools: { report: 'sometimes' } }
-      ]
+      good: [false, tasks()],
+      bad: [true, null, 5000, [], {}, { after: 0 }, ownerCookie({ secret: 'x' })]
     },
     resumeTokens: {
       good: [
@@ -301,6 +281,32 @@ const PARTS: [
       [/`timeout`/, { open: () => undefined, timeout: '2m' }],
       [/unknown option `ttl`/, { open: () => undefined, ttl: 1000 }]
     ]
+  ],
+  [
+    tasks,
+    [
+      {},
+      { after: 0, ttl: {}, pollInterval: 1, maxPerOwner: 1 },
+      { ttl: { default: 1000, max: 1000 }, tools: { report: 'always', ask: 'required' } },
+      { ttl: { max: 5 }, after: undefined, tools: { a: 'never', b: 'after' } }
+    ],
+    [
+      [/options must be/, true],
+      [/options must be/, null],
+      [/options must be/, 5000],
+      [/`afterwards`$/, { afterwards: 1 }],
+      [/`after` .* \(milliseconds\), not -1$/, { after: -1 }],
+      [/`after`/, { after: '10s' }],
+      [/`ttl`/, { ttl: 1000 }],
+      [/`ttl` .*`default`/, { ttl: { default: 0 } }],
+      [/`ttl` .*`default`/, { ttl: { default: 2, max: 1 } }],
+      [/`ttl` .*`max`/, { ttl: { max: Infinity } }],
+      [/`ttl` .*`min`/, { ttl: { min: 1 } }],
+      [/`pollInterval`/, { pollInterval: 0 }],
+      [/`maxPerOwner`/, { maxPerOwner: 0 }],
+      [/`tools`/, { tools: ['report'] }],
+      [/`tools`/, { tools: { report: 'sometimes' } }]
+    ]
   ]
 ]
 
@@ -321,7 +327,8 @@ describe.each(PARTS)('%p', (makePart, good, bad) => {
 describe('a value that carries its code', () => {
   it.each([
     ['cookie', 'ownerCookie', { secret: 'one' }],
-    ['resources', 'resources', { open: () => undefined }]
+    ['resources', 'resources', { open: () => undefined }],
+    ['tasks', 'tasks', {}]
   ])('is wanted for %s, and where it is missing, its import is named', (name, made, options) => {
     expect(make({ [name]: options })).toThrow(
       `mcpStreams: option \`${name}\` must be what \`${made}()\` makes: ` +
@@ -441,16 +448,17 @@ describe('mcpStreams', () => {
 
 describe('tasks', () => {
   it('has a default for each part, and a longest time that is never below the usual one', () => {
-    expect(parseOptions({ tasks: {} }).tasks).toEqual({
+    const parse = (options: TasksOptions) => settingsFrom('tasks', TASKS_OPTIONS, options)
+    expect(parse({})).toEqual({
       after: 10_000,
       ttl: { default: 3_600_000, max: 86_400_000 },
       pollInterval: 1000,
       maxPerOwner: 1000,
-      tools: {}
+      tools: new Map()
     })
-    const times = (ttl: object) => parseOptions({ tasks: { ttl } }).tasks
-    expect(times({ max: 1000 })).toMatchObject({ ttl: { default: 1000, max: 1000 } })
-    expect(times({ default: 2e9 })).toMatchObject({ ttl: { default: 2e9, max: 2e9 } })
+    const times = (ttl: object) => parse({ ttl }).ttl
+    expect(times({ max: 1000 })).toEqual({ default: 1000, max: 1000 })
+    expect(times({ default: 2e9 })).toEqual({ default: 2e9, max: 2e9 })
   })
 })
 

@@ -11,6 +11,7 @@ import {
   inputRequired
 } from '@modelcontextprotocol/server'
 import { mcpStreams } from 'express-mcp-streams'
+import { tasks } from 'express-mcp-streams/tasks'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -23,7 +24,7 @@ const [folder, revision] = process.argv.slice(2)
 const isModern = revision === '2026-07-28'
 const load = name => import(pathToFileURL(createRequire(join(folder, 'x.js')).resolve(name)).href)
 const { Client, StreamableHTTPClientTransport } = await load('@modelcontextprotocol/client')
-const tasks = await import(
+const extTasks = await import(
   pathToFileURL(join(folder, 'node_modules/@modelcontextprotocol/ext-tasks/dist/client/index.js'))
 )
 
@@ -91,11 +92,11 @@ const app = createMcpExpressApp()
 app.use(
   '/mcp',
   mcpStreams({
-    tasks: {
+    tasks: tasks({
       after: 300,
       pollInterval: 50,
       tools: Object.fromEntries(named.map(name => [name, name === 'slow' ? 'after' : 'always']))
-    }
+    })
   })
 )
 app.all('/mcp', (req, res) => endpoint(req, res, req.body))
@@ -146,14 +147,15 @@ async function open(given) {
   const client = given ?? (await connect())
   const { tools } = await client.listTools()
   const asked = []
-  const session = tasks.createTaskSessionFromClient(client, {
+  const session = extTasks.createTaskSessionFromClient(client, {
     endpointId: 'the endpoint',
     ...(isModern && {
       rawDispatch,
       v2RequestFraming: { protocolVersion: revision, clientInfo, clientCapabilities: capabilities }
     }),
     tools: {
-      currentTool: name => tasks.toolDeclarationFromMcpTool(tools.find(tool => tool.name === name))
+      currentTool: name =>
+        extTasks.toolDeclarationFromMcpTool(tools.find(tool => tool.name === name))
     },
     onInputRequest({ params }, { scope }) {
       asked.push({ message: params.message, scope })

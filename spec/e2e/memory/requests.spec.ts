@@ -2,8 +2,14 @@
 // what is held is bounded, and no more than is said.
 
 import { expect, it } from '@jest/globals'
-import type { McpStreamsOptions } from '../../../lib/index.js'
-import { begin, MEBIBYTE, requestBytes, type ServerOptions, withServer } from './served.js'
+import {
+  begin,
+  MEBIBYTE,
+  type PlainOptions,
+  requestBytes,
+  type ServerOptions,
+  withServer
+} from './served.js'
 
 const SIZE = 3.9 * MEBIBYTE
 const PATIENCE = 120_000
@@ -60,7 +66,7 @@ async function growth(options: ServerOptions, load: Load): Promise<number> {
 const both = async (
   endpoint: ServerOptions['endpoint'],
   load: Load,
-  streams: McpStreamsOptions = {}
+  streams: PlainOptions = {}
 ): Promise<[bare: number, ours: number]> => {
   const options = { endpoint, limit: '5mb', streams: { maxBytes: MAX_BYTES, ...streams } }
   return [
@@ -91,7 +97,7 @@ it(
   PATIENCE
 )
 
-it.each<[string, McpStreamsOptions, most: number]>([
+it.each<[string, PlainOptions, most: number]>([
   ['is answered by a state to come again by', { disconnectAfter: 50 }, 0],
   ['may become a task, while its client waits', { tasks: {} }, MAX_BYTES / 4]
 ])(

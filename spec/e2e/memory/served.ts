@@ -5,9 +5,13 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { McpStreamsOptions, McpStreamsStats } from '../../../lib/index.js'
+import type { TasksOptions } from '../../../lib/tasks/index.js'
 import { start } from '../../bench/processes.js'
 
 export const MEBIBYTE = 1024 * 1024
+
+/** What can be sent to another process, which makes the values of it. */
+export type PlainOptions = Omit<McpStreamsOptions, 'tasks'> & { readonly tasks?: TasksOptions }
 
 export interface ServerOptions {
   /** The endpoint alone, or behind the middleware. */
@@ -15,7 +19,7 @@ export interface ServerOptions {
   endpoint: 'raw' | 'sdk'
   /** Of the parser in front of the SDK. */
   limit?: string
-  streams?: McpStreamsOptions
+  streams?: PlainOptions
 }
 
 export interface ServerProcess {

@@ -48,7 +48,10 @@ const app = express()
 let streams
 if (options.variant === 'ours') {
   const { mcpStreams } = await import('express-mcp-streams')
-  app.use('/mcp', (streams = mcpStreams(options.streams)))
+  const { tasks } = await import('express-mcp-streams/tasks')
+  const { tasks: given, ...others } = options.streams ?? {}
+  streams = mcpStreams({ ...others, ...(given && { tasks: tasks(given) }) })
+  app.use('/mcp', streams)
 }
 if (options.endpoint === 'sdk') app.post('/mcp', express.json({ limit: options.limit }), sdk)
 else app.post('/mcp', raw)

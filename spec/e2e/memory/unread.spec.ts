@@ -5,9 +5,8 @@ import { expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { McpStreamsOptions } from '../../../lib/index.js'
 import type { Json } from '../../helpers/open-stream.js'
-import { begin, MEBIBYTE, requestBytes, withServer } from './served.js'
+import { begin, MEBIBYTE, type PlainOptions, requestBytes, withServer } from './served.js'
 
 const SIZE = 8 * MEBIBYTE
 const SOCKETS = 40
@@ -39,13 +38,13 @@ const legacy = (method: string, params: object, accept?: string): Buffer =>
   )
 
 interface Way {
-  readonly options: McpStreamsOptions
+  readonly options: PlainOptions
   readonly call: Buffer
   /** Asks for the result of the call, by what that was answered with. */
   readonly ask: (result: Json) => Buffer
 }
 
-const TASKS: McpStreamsOptions = { tasks: { after: 0, tools: { t: 'always' } } }
+const TASKS: PlainOptions = { tasks: { after: 0, tools: { t: 'always' } } }
 const CORE = legacy('tools/call', { ...LARGE, task: {} })
 const withToken = (resumeToken: string | null): Buffer =>
   legacy('tools/call', { ...LARGE, _meta: { resumeToken } })

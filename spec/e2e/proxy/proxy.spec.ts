@@ -118,7 +118,9 @@ describe('the process', () => {
     expect(() => execFileSync(process.execPath, args, { stdio: 'pipe' })).toThrow(
       expect.objectContaining({
         status: 2,
-        stderr: Buffer.from('option --retry must be a whole number, 0 or more, or null\n')
+        stderr: Buffer.from(
+          "option --retry must be a whole number, 0 or more, or null (milliseconds), not 'soon'\n"
+        )
       })
     )
   })

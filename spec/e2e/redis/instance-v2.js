@@ -8,6 +8,7 @@ import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextp
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import express from 'express'
 import { mcpStreams } from 'express-mcp-streams'
+import { tasks } from 'express-mcp-streams/tasks'
 import { redisBackplane } from 'express-mcp-streams/redis'
 import { Redis } from 'ioredis'
 import { randomUUID } from 'node:crypto'
@@ -23,7 +24,11 @@ const streams = mcpStreams({
   upgradeAfter: 100,
   disconnectAfter: 300,
   maxRounds: 1000,
-  tasks: { after: 50, pollInterval: 50, tools: { count: 'never', slow: 'never', job: 'after' } },
+  tasks: tasks({
+    after: 50,
+    pollInterval: 50,
+    tools: { count: 'never', slow: 'never', job: 'after' }
+  }),
   backplane: redisBackplane({ client, secret: 'a secret of the specs', lease: Number(lease) })
 })
 

@@ -30,8 +30,7 @@ import {
   type StreamFault,
   type StreamMessage,
   type StreamState,
-  type StreamStats,
-  type TasksOptions
+  type StreamStats
 } from 'express-mcp-streams'
 import { inspector } from 'express-mcp-streams/inspector'
 import {
@@ -58,6 +57,8 @@ import {
   type ReconnectingTransportOptions,
   type ResumableResult
 } from 'express-mcp-streams/client'
+import { ownerCookie } from 'express-mcp-streams/cookie'
+import { tasks, type TasksOptions } from 'express-mcp-streams/tasks'
 import { subscribe } from 'node:diagnostics_channel'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -94,11 +95,19 @@ const tokens: ResumeTokensOptions = {
   hints: { report: { typical: 30_000 } }
 }
 mcpStreams({ resumeTokens: tokens })
-const tasks: TasksOptions = { ttl: { default: 60_000 }, tools: { report: 'always' } }
-mcpStreams({ tasks })
+const tasksOptions: TasksOptions = { ttl: { default: 60_000 }, tools: { report: 'always' } }
+mcpStreams({ tasks: tasks(tasksOptions) })
+mcpStreams({ tasks: tasks() })
 mcpStreams({ tasks: false })
+// @ts-expect-error the function makes the value
+mcpStreams({ tasks: {} })
+// @ts-expect-error the value of another option
+mcpStreams({ tasks: ownerCookie({ secret: 'x' }) })
+mcpStreams({ cookie: ownerCookie({ secret: ['x'], name: 'y' }) })
+// @ts-expect-error a secret is wanted
+ownerCookie({ name: 'y' })
 // @ts-expect-error not a policy
-mcpStreams({ tasks: { tools: { report: 'sometimes' } } })
+mcpStreams({ tasks: tasks({ tools: { report: 'sometimes' } }) })
 mcpStreams({
   onError: (error, { streamId }) => {
     const fault: StreamFault | undefined = error instanceof StreamError ? error.code : undefined

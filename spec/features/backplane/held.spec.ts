@@ -5,6 +5,7 @@ import { expect, it } from '@jest/globals'
 import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { ownerCookie } from '../../../lib/cookie/index.js'
+import { tasks } from '../../../lib/tasks/index.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { type Resource, resources } from '../../../lib/resources/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
@@ -46,7 +47,7 @@ it('a task is polled and cancelled at another instance', async () => {
     })
   )
   const running: RawCall[] = []
-  const { members } = await cluster(i => endpoints[i]!, { tasks: { after: 0 } }, {}, 2)
+  const { members } = await cluster(i => endpoints[i]!, { tasks: tasks({ after: 0 }) }, {}, 2)
   const [home, away] = members.map(({ url }) => url) as [string, string]
   const taskId = await begin(home)
   expect((await getTask(away, taskId)).result).toMatchObject({ taskId, status: 'working' })

@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { currentStream, type McpStreamsOptions } from '../../../lib/index.js'
+import { tasks } from '../../../lib/tasks/index.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import {
   callTool,
@@ -374,7 +375,7 @@ describe('a task of an instance that leaves', () => {
         else running.push(call)
       })
     )
-    const all = await cluster(i => endpoints[i]!, { tasks: { after: 0 } }, {}, 2)
+    const all = await cluster(i => endpoints[i]!, { tasks: tasks({ after: 0 }) }, {}, 2)
     const [home, away] = all.members.map(({ url }) => url) as [string, string]
     return { ...all, running, home, away }
   }
@@ -413,8 +414,8 @@ describe('a task of an instance that leaves', () => {
         { session: `s${i}`, initializeAs: 'json' }
       )
     )
-    const tasks = { pollInterval: 20, tools: { report: 'after' as const } }
-    const { members, hub } = await cluster(i => endpoints[i]!, { tasks }, {}, 2)
+    const options = { tasks: tasks({ pollInterval: 20, tools: { report: 'after' } }) }
+    const { members, hub } = await cluster(i => endpoints[i]!, options, {}, 2)
     const [home, away] = members.map(({ url }) => url) as [string, string]
     const { headers } = await initializeSession(home, VERSION)
     const send = async (url: string, method: string, params: object): Promise<Json> =>
@@ -455,8 +456,8 @@ describe('a task of an instance that leaves', () => {
         { stateless: true }
       )
     )
-    const tasks = { pollInterval: 20, tools: { report: 'after' as const } }
-    const { members } = await cluster(i => endpoints[i]!, { tasks }, {}, 2)
+    const options = { tasks: tasks({ pollInterval: 20, tools: { report: 'after' } }) }
+    const { members } = await cluster(i => endpoints[i]!, options, {}, 2)
     const [home, away] = members.map(({ url }) => url) as [string, string]
     const send = async (url: string, method: string, params: object): Promise<Json> =>
       answerOf(

@@ -1,6 +1,7 @@
 // What the instances share, while one of them cannot ask for it: nobody is told by mistake that it
 // is lost.
 import { describe, expect, it } from '@jest/globals'
+import { tasks } from '../../../lib/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { ended, get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'
@@ -68,8 +69,8 @@ describe('a task of an instance that has left', () => {
         answer(call, { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } })
       else answer(call)
     })
-    const tasks = { tools: { report: 'always' as const } }
-    const { members, hub } = await cluster(() => endpoint, { tasks }, {}, 2)
+    const options = { tasks: tasks({ tools: { report: 'always' } }) }
+    const { members, hub } = await cluster(() => endpoint, options, {}, 2)
     const [home, away] = members
     const taskId = await begin(home!.url)
     await until(() => isKept(hub))

@@ -10,6 +10,7 @@ import {
   type FetchLike,
   type TaskState
 } from '../../../lib/client/index.js'
+import { tasks } from '../../../lib/tasks/index.js'
 import { until } from '../../helpers/happenings.js'
 import { connectV2, type ConnectV2Options } from '../../helpers/clients.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
@@ -30,7 +31,7 @@ const QUICK = { minTimeout: 1, maxTimeout: 5 }
 async function served(options: Partial<ConnectV2Options> = {}, fail?: (sent: Sent) => boolean) {
   const endpoint = sdkV2Handler({ legacy: 'reject' })
   const { url, streams } = await serve(endpoint, {
-    tasks: { after: 20, pollInterval: 20, tools: { context: 'never' } }
+    tasks: tasks({ after: 20, pollInterval: 20, tools: { context: 'never' } })
   })
   const sent: Sent[] = []
   const watched: FetchLike = (input, init = {}) => {
@@ -81,7 +82,7 @@ describe('client.callTool', () => {
     }))
     const endpoint = sdkV2Handler({ legacy: 'reject' })
     const { url } = await serve(endpoint, {
-      tasks: { pollInterval: 20, tools: { elicit: 'always' } }
+      tasks: tasks({ pollInterval: 20, tools: { elicit: 'always' } })
     })
     const { client } = await connectV2(url, {
       fetch: resumableFetch({ tasks: true, ...QUICK }),

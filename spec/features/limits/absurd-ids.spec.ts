@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { resources } from '../../../lib/resources/index.js'
+import { tasks } from '../../../lib/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, initialize, post, type RequestId } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
@@ -93,7 +94,7 @@ describe('a request id that JavaScript cannot hold', () => {
     )
     const { url } = await serve(endpoint, {
       resources: resources({ open: () => undefined }),
-      tasks: {}
+      tasks: tasks({})
     })
     const body = `{"jsonrpc":"2.0","id":9007199254740993,"method":"${method}","params":{${params}}}`
     const headers = { ...MODERN, ...JSON_TYPE }

@@ -3,6 +3,7 @@
 
 import { describe, expect, it, jest } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
+import { tasks } from '../../../lib/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, headersFor, post, postModern, request, result } from '../../helpers/mcp.js'
@@ -35,9 +36,9 @@ const beginTask = async (url: string, headers: Headers): Promise<string> => {
   return (await answerOf(await post(url, request(1, 'tools/call', params), headers))).result.task
     .taskId
 }
-const tasks = { tasks: { after: 0, tools: { large: 'always' as const } } }
+const TASKS = { tasks: tasks({ after: 0, tools: { large: 'always' } }) }
 const core = (accept: string): Way => ({
-  options: tasks,
+  options: TASKS,
   async begin(url, headers) {
     const all = { ...MODERN, ...headers, accept }
     const taskId = await beginTask(url, { ...MODERN, ...headers })
@@ -49,7 +50,7 @@ const round = (id: number, state?: string) =>
 
 const WAYS: Record<string, Way> = {
   'tasks/get': {
-    options: tasks,
+    options: TASKS,
     async begin(url, headers) {
       const { result } = await answerOf(
         await send(url, 'tools/call', { name: 'large' }, { headers })

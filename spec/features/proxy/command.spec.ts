@@ -47,8 +47,9 @@ describe('the command line', () => {
     [[URL, '--on-error', 'x'], "option --on-error must be a function, not 'x'"],
     [
       [URL, '--cookie', '{"name":"x"}'],
-      '--cookie: `secret` must be a string, or a list of them, and not empty'
+      '--cookie: option `secret` must be a string, or a list of them, and not empty'
     ],
+    [[URL, '--tasks', '{"afte":1}'], '--tasks: unknown option `afte`: did you mean `after`?'],
     [[URL, '--config', 'none.json'], '--config none.json: no such file'],
     [[URL, '--redis', 'redis://a'], '--redis: --redis-secret is missing'],
     [[URL, '--redis', 'nonsense', '--redis-secret', SECRET], '--redis: Invalid URL'],

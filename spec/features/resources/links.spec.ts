@@ -11,6 +11,7 @@ import {
   type McpStreamsOptions,
   type ResourceLink
 } from '../../../lib/index.js'
+import { tasks } from '../../../lib/tasks/index.js'
 import {
   type OpenResource,
   readThrough,
@@ -407,7 +408,10 @@ describe('it is there', () => {
       links.push(served.streams.link(URI))
       return running.push(call)
     })
-    const served = await serve(endpoint, { resources: resources({ open }), tasks: { after: 0 } })
+    const served = await serve(endpoint, {
+      resources: resources({ open }),
+      tasks: tasks({ after: 0 })
+    })
     const { url } = served
     const taskId = await begin(url)
     answer(await running.nth(1), inputRequired({ q: elicitation('who?') }, 's'))

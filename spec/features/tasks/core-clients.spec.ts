@@ -4,6 +4,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { callTask, type TaskState } from '../../../lib/client/index.js'
+import { tasks } from '../../../lib/tasks/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
@@ -23,7 +24,7 @@ const onElicit = () => ({ action: 'accept' as const, content: { answer: 'Ann' } 
 describe('client 1.x', () => {
   async function connected() {
     const endpoint = sdkV1Stateful()
-    const { url } = await serve(endpoint, { tasks: TASKS })
+    const { url } = await serve(endpoint, { tasks: tasks(TASKS) })
     const { client, errors } = await connectV1(url, { onElicit })
     await client.listTools()
     const stream = async (name: string, args: object) => {
@@ -110,7 +111,7 @@ describe('client 1.x', () => {
 
 describe('client 2.x at 2025-11-25', () => {
   it('looks on with callTask, too', async () => {
-    const { url } = await serve(sdkV2Stateful(), { tasks: TASKS })
+    const { url } = await serve(sdkV2Stateful(), { tasks: tasks(TASKS) })
     const { client } = await connectV2(url, { era: '2025-11-25', onElicit })
     const seen: string[] = []
     const onStatus = ({ status }: TaskState): void => void seen.push(status)
@@ -123,7 +124,7 @@ describe('client 2.x at 2025-11-25', () => {
 
 describe('a host that polls, hears questions on its GET alone, and fetches no failed results', () => {
   async function host() {
-    const { url } = await serve(sdkV1Stateful(), { tasks: TASKS })
+    const { url } = await serve(sdkV1Stateful(), { tasks: tasks(TASKS) })
     const { headers: own } = await initializeSession(url, '2025-11-25', {
       accept: 'application/json, text/event-stream'
     })

@@ -3,7 +3,7 @@
 
 import { describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
-import type { McpStreamsOptions } from '../../../lib/index.js'
+import { tasks, type TasksOptions } from '../../../lib/tasks/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { happenings } from '../../helpers/happenings.js'
 import {
@@ -24,10 +24,9 @@ import { answer, answerOf, RESULT, send } from './setup.js'
 
 const VERSION = '2025-11-25'
 const RELATED = 'io.modelcontextprotocol/related-task'
-type TasksOptions = Exclude<McpStreamsOptions['tasks'], false | undefined>
 
 /** A session at an endpoint whose tool `report` may be a task. */
-async function session(tasks: TasksOptions = {}, stateless = false) {
+async function session(options: TasksOptions = {}, stateless = false) {
   const endpoint = rawEndpoint(
     call => {
       const { method } = call.message ?? {}
@@ -41,7 +40,7 @@ async function session(tasks: TasksOptions = {}, stateless = false) {
   )
   const calls = new (endpoint.calls.constructor as new () => typeof endpoint.calls)()
   const served = await serve(endpoint, {
-    tasks: { pollInterval: 20, tools: { report: 'after', ...tasks.tools }, ...tasks }
+    tasks: tasks({ pollInterval: 20, tools: { report: 'after', ...options.tools }, ...options })
   })
   const { url } = served
   const { headers, result: declared } = await initializeSession(url, VERSION)
@@ -87,7 +86,7 @@ describe('what is declared', () => {
     const { declared } = await session({ tools: { report: 'never' } })
     expect(declared.capabilities).not.toHaveProperty('tasks')
     const endpoint = rawEndpoint(() => undefined, { session: 's' })
-    const { url } = await serve(endpoint, { tasks: { tools: { report: 'always' } } })
+    const { url } = await serve(endpoint, { tasks: tasks({ tools: { report: 'always' } }) })
     const older = await initializeSession(url, '2025-06-18')
     expect(older.result.capabilities).not.toHaveProperty('tasks')
   })
@@ -232,7 +231,7 @@ describe('a call that asks to be a task', () => {
     const calls = new (endpoint.calls.constructor as new () => typeof endpoint.calls)()
     const { url, streams } = await serve(
       endpoint,
-      { tasks: { tools: { report: 'after' } } },
+      { tasks: tasks({ tools: { report: 'after' } }) },
       inFront
     )
     const headers = headersFor({ version: VERSION, accept: 'application/json, text/event-stream' })
@@ -588,7 +587,7 @@ describe('an endpoint with tasks of its own', () => {
         ? answer(call, { protocolVersion: VERSION, capabilities: own })
         : answer(call, { by: call.message.method })
     const endpoint = rawEndpoint(script)
-    const { url } = await serve(endpoint, { tasks: { tools: { report: 'always' } } })
+    const { url } = await serve(endpoint, { tasks: tasks({ tools: { report: 'always' } }) })
     const headers = headersFor({ version: VERSION, accept: 'application/json, text/event-stream' })
     const ask = async (method: string, params: object): Promise<Json> =>
       answerOf(await post(url, request(1, method, params), headers))

@@ -1,6 +1,7 @@
 // How long a task can be found, what it costs, and what becomes of it when the process ends.
 
 import { describe, expect, it, jest } from '@jest/globals'
+import { tasks } from '../../../lib/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
@@ -174,7 +175,9 @@ describe('the end of the process', () => {
       await goOn.opened
       answer(call, { capabilities: {} })
     })
-    const { url, streams } = await serve(endpoint, { tasks: { tools: { report: 'always' } } })
+    const { url, streams } = await serve(endpoint, {
+      tasks: tasks({ tools: { report: 'always' } })
+    })
     const called = callTool(url)
     await asked.opened
     const closing = streams.close({ drain: 10_000 })

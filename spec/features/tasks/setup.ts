@@ -3,6 +3,7 @@
 
 import type { RequestHandler } from 'express'
 import type { McpStreamsOptions } from '../../../lib/index.js'
+import { tasks, type TasksOptions } from '../../../lib/tasks/index.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { post, request, result as resultOf, type RequestId } from '../../helpers/mcp.js'
@@ -16,8 +17,6 @@ export const RESULT = {
   resultType: 'complete'
 }
 const REVISION = '2026-07-28'
-
-type TasksOptions = Exclude<McpStreamsOptions['tasks'], false | undefined>
 
 export interface Setup extends Served {
   endpoint: RawEndpoint
@@ -35,7 +34,7 @@ interface Endpoint {
 
 /** Tasks at once, for whatever tool, unless the spec says otherwise. */
 export async function serveTasks(
-  tasks: TasksOptions = {},
+  taskOptions: TasksOptions = {},
   { capabilities = { tools: {} }, script = () => undefined, inFront = [] }: Endpoint = {},
   options: McpStreamsOptions = {}
 ): Promise<Setup> {
@@ -49,7 +48,11 @@ export async function serveTasks(
     calls.push(call)
     return script(call)
   })
-  const served = await serve(endpoint, { ...options, tasks: { after: 0, ...tasks } }, inFront)
+  const served = await serve(
+    endpoint,
+    { ...options, tasks: tasks({ after: 0, ...taskOptions }) },
+    inFront
+  )
   return { ...served, endpoint, calls, discoveries: () => discoveries }
 }
 

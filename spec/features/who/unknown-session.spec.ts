@@ -2,6 +2,7 @@
 // alone, and many endpoints answer 400.
 
 import { describe, expect, it } from '@jest/globals'
+import { tasks } from '../../../lib/tasks/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, del, ended, get, headersFor, initialize, post } from '../../helpers/mcp.js'
@@ -45,7 +46,7 @@ describe('a session that nobody has handed out, which the endpoint answers with 
 
   it('gets 404 again under its Idempotency-Key, and where the call might have become a task', async () => {
     const endpoint = rawEndpoint(refusals['by statusCode']!)
-    const { url } = await serve(endpoint, { tasks: {}, resumeTokens: {} })
+    const { url } = await serve(endpoint, { tasks: tasks({}), resumeTokens: {} })
     const keyed = { ...DEAD, 'idempotency-key': 'one-of-enough-length', prefer: 'rel=stream' }
     const statuses: number[] = []
     for (let n = 0; n < 2; n++) statuses.push((await ended(post(url, call, keyed))).status)

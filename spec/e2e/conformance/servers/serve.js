@@ -17,6 +17,11 @@ const streams = flags.bare ? undefined : await import('express-mcp-streams')
 /** What the middleware adds inside a handler; `undefined` when the server is bare. */
 export const currentStream = () => streams?.currentStream()
 
+/** The value of option `tasks`; `undefined` when the server is bare. */
+export async function tasksOf(options) {
+  return streams && (await import('express-mcp-streams/tasks')).tasks(options)
+}
+
 /** @param options of the middleware. */
 export function serve(app, endpoint, options = {}) {
   if (streams) app.use('/mcp', streams.mcpStreams(options))

@@ -15,7 +15,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as z from 'zod'
 import { serverInfo, text } from './everything.js'
-import { serve } from './serve.js'
+import { serve, tasksOf } from './serve.js'
 
 const states = createRequestStateCodec({ key: randomBytes(32) })
 
@@ -85,7 +85,7 @@ function createServer() {
 
 const endpoint = toNodeHandler(createMcpHandler(createServer, { legacy: 'reject' }))
 serve(createMcpExpressApp(), (req, res) => endpoint(req, res, req.body), {
-  tasks: {
+  tasks: await tasksOf({
     // A busy machine may take a second and more for what is answered at once.
     after: 2500,
     tools: {
@@ -96,5 +96,5 @@ serve(createMcpExpressApp(), (req, res) => endpoint(req, res, req.body), {
       confirm_delete: 'always',
       multi_input: 'always'
     }
-  }
+  })
 })

@@ -1,5 +1,5 @@
 // Tasks for an endpoint that has none.
-import { revisionIn } from '../../protocol/envelope.js'
+import { revisionIn } from '../protocol/envelope.js'
 import {
   cancelledRequest,
   isObject,
@@ -10,34 +10,38 @@ import {
   paramsOf,
   type RequestId,
   type RequestMessage
-} from '../../protocol/json-rpc.js'
-import { FIRST_STATELESS_REVISION, isStateless, parseRevision } from '../../protocol/revisions.js'
-import { headerFault } from '../../protocol/standard-headers.js'
+} from '../protocol/json-rpc.js'
+import { FIRST_STATELESS_REVISION, isStateless, parseRevision } from '../protocol/revisions.js'
+import { headerFault } from '../protocol/standard-headers.js'
 import {
   declaresTasks,
   hasOwnTasks,
   taskMethodOf,
   TASKS_EXTENSION,
   wantsToHearOfTasks
-} from '../../protocol/tasks.js'
-import { headerOf } from '../../access/guards.js'
-import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import type { RequestContext } from '../../endpoint/request-context.js'
-import { type ReadHeader, rewriteAnswer } from '../../http/rewrite-answer.js'
-import { DueQueue } from '../../streams/due-queue.js'
-import type { Stream } from '../../streams/stream.js'
-import { requestStateOf } from '../interim-result.js'
-import { asksForTokens } from '../token-request.js'
-import { withTools } from '../duration-hints.js'
+} from '../protocol/tasks.js'
+import { headerOf } from '../access/guards.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { RequestContext } from '../endpoint/request-context.js'
+import { type ReadHeader, rewriteAnswer } from '../http/rewrite-answer.js'
+import type { KeptValue } from '../streams/directory.js'
+import { DueQueue } from '../streams/due-queue.js'
+import type { Stream } from '../streams/stream.js'
+import { requestStateOf } from '../calls/interim-result.js'
+import { asksForTokens } from '../calls/token-request.js'
+import { withTools } from '../calls/duration-hints.js'
 import { declaringTasks, markedTool, wishOf } from './task-text.js'
 import { beginCoreCall, replyToCoreMethod } from './core-calls.js'
 import { answerPost, settle, TaskAdmission, type TaskPost, type TaskReply } from './task-answer.js'
 import { beginCall, type EndpointWork, policyOf, type TasksParts } from './task-calls.js'
 import { faultOf, replyToMethod } from './task-methods.js'
 import { type TaskRefusal, UNDECLARED } from './task-refusal.js'
-import type { KeptTask } from './task.js'
+import { type KeptTask, keptTaskIn } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 import { TaskStore } from './task-store.js'
+
+/** Makes them for one instance. */
+export type TasksCode = (parts: InstanceParts, limits: TasksSettings['limits']) => Tasks
 
 export class Tasks {
   readonly #shared: TasksParts
@@ -95,6 +99,12 @@ export class Tasks {
     // A request that waits for a result gets a response that is captured, like a call.
     if (method === 'tasks/result' && kept === undefined) return undefined
     return this.#answer(mine, undefined, () => replyToCoreMethod(shared, mine, method, kept))
+  }
+
+  /** By what a gone instance has kept of a task; `undefined`: it is none of this client's. */
+  answerKept(context: RequestContext, value: KeptValue): (() => void) | undefined {
+    const kept = keptTaskIn(value)
+    return kept?.scope === context.scopeOf() ? this.answerAbout(context, kept) : undefined
   }
 
   #answer(

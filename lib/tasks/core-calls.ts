@@ -1,10 +1,10 @@
 // Calls of tools that ask to be tasks (2025-11-25).
 import { nanoid } from 'nanoid'
-import { memberTexts, withMembers } from '../../protocol/json-splice.js'
-import { replaceBody } from '../../http/request-body.js'
-import { paramsOf } from '../../protocol/json-rpc.js'
-import { taskIdOf, type TaskMethod } from '../../protocol/tasks.js'
-import type { RequestContext } from '../../endpoint/request-context.js'
+import { memberTexts, withMembers } from '../protocol/json-splice.js'
+import { replaceBody } from '../http/request-body.js'
+import { paramsOf } from '../protocol/json-rpc.js'
+import { taskIdOf, type TaskMethod } from '../protocol/tasks.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 import { coreText, coreCreatedText, wishOf } from './task-text.js'
 import { send, type TaskPost, type TaskReply } from './task-answer.js'
 import {

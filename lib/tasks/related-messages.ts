@@ -1,20 +1,15 @@
 // Messages of the endpoint while it works on a task (2025-11-25): they go to the requests that wait
 // for the result, or to the session's listen channel.
-import {
-  cancelledRequest,
-  isRequest,
-  type Message,
-  type RequestId
-} from '../../protocol/json-rpc.js'
-import { memberTexts, withMembers } from '../../protocol/json-splice.js'
-import { STREAM_ERROR } from '../../protocol/errors.js'
-import { encodeJson, messageText } from '../../protocol/sse-writer.js'
-import { now } from '../../protocol/clock.js'
-import type { Stream } from '../../streams/stream.js'
-import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import type { RequestContext } from '../../endpoint/request-context.js'
-import { canAnswer, claim, guarded, isWritable, writeGuarded } from '../../http/reply.js'
-import { answerWhole, responseSink } from '../../endpoint/response-sink.js'
+import { cancelledRequest, isRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { memberTexts, withMembers } from '../protocol/json-splice.js'
+import { STREAM_ERROR } from '../protocol/errors.js'
+import { encodeJson, messageText } from '../protocol/sse-writer.js'
+import { now } from '../protocol/clock.js'
+import type { Stream } from '../streams/stream.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { RequestContext } from '../endpoint/request-context.js'
+import { canAnswer, claim, guarded, isWritable, writeGuarded } from '../http/reply.js'
+import { answerWhole, responseSink } from '../endpoint/response-sink.js'
 import { failureIn, statusNotification, withRelatedTask } from './task-text.js'
 import { CANCELLED } from './task-refusal.js'
 import type { TaskOutcome, Task } from './task.js'

@@ -1,9 +1,9 @@
 // All tasks of this process. None is evicted: an owner with too many gets no more.
-import { Groups } from '../../streams/groups.js'
-import { Quota, timesTheRest } from '../../streams/quota.js'
-import { Sweep, sweepPeriod } from '../../streams/timer.js'
-import { WhenIdle } from '../../streams/when-idle.js'
-import type { Keeper } from '../../streams/directory.js'
+import { Groups } from '../streams/groups.js'
+import { Quota, timesTheRest } from '../streams/quota.js'
+import { Sweep, sweepPeriod } from '../streams/timer.js'
+import { WhenIdle } from '../streams/when-idle.js'
+import type { Keeper } from '../streams/directory.js'
 import { keepTask, type Task, type TaskFacts, type TaskKeeper } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 

@@ -1,9 +1,9 @@
 // A task: the state of a call, its outcome, and the input that it needs from its client.
 import type { IncomingMessage } from 'node:http'
-import { now } from '../../protocol/clock.js'
-import type { StreamFault } from '../../protocol/errors.js'
-import type { TaskStatus } from '../../protocol/tasks.js'
-import type { Keeper, KeptValue } from '../../streams/directory.js'
+import { now } from '../protocol/clock.js'
+import type { StreamFault } from '../protocol/errors.js'
+import type { TaskStatus } from '../protocol/tasks.js'
+import type { Keeper, KeptValue } from '../streams/directory.js'
 import { faultText } from './task-refusal.js'
 
 interface TaskTimes {

@@ -1,7 +1,7 @@
 // How tasks are written and declared: the core's (2025-11-25) and the extension's (2026-07-28).
-import { isObject, type Message, objectIn, paramsOf } from '../../protocol/json-rpc.js'
-import { memberTexts, withMembers } from '../../protocol/json-splice.js'
-import { RELATED_TASK } from '../../protocol/tasks.js'
+import { isObject, type Message, objectIn, paramsOf } from '../protocol/json-rpc.js'
+import { memberTexts, withMembers } from '../protocol/json-splice.js'
+import { RELATED_TASK } from '../protocol/tasks.js'
 import type { Task, TaskView } from './task.js'
 
 export function coreCreatedText(task: Task): string {

@@ -1,32 +1,32 @@
 // Lets the endpoint work on a task: on the request that it began with, and on each further round.
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
-import type { StreamFault } from '../../protocol/errors.js'
+import type { StreamFault } from '../protocol/errors.js'
 import {
   cancellation,
   includesId,
   isObject,
   isResponse,
   type Message
-} from '../../protocol/json-rpc.js'
+} from '../protocol/json-rpc.js'
 import {
   memberTexts,
   withMembers,
   type WrittenMessage,
   writtenMessages
-} from '../../protocol/json-splice.js'
-import { progressText } from '../../protocol/tasks.js'
-import type { Stream } from '../../streams/stream.js'
-import { Timer } from '../../streams/timer.js'
-import { sendToEndpoint, tellEndpoint } from '../../endpoint/endpoint-client.js'
-import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import { type EndpointAnswer, messagesIn, readAnswer } from '../../endpoint/endpoint-answer.js'
-import { HandlerContext, type MakeLink, runInContext } from '../../http/handler-context.js'
-import { stringOf } from '../../http/response-headers.js'
-import type { StreamState } from '../../streams/stream-types.js'
-import { now } from '../../protocol/clock.js'
-import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
-import { SoleReader } from '../../readers/sole-reader.js'
+} from '../protocol/json-splice.js'
+import { progressText } from '../protocol/tasks.js'
+import type { Stream } from '../streams/stream.js'
+import { Timer } from '../streams/timer.js'
+import { sendToEndpoint, tellEndpoint } from '../endpoint/endpoint-client.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import { type EndpointAnswer, messagesIn, readAnswer } from '../endpoint/endpoint-answer.js'
+import { HandlerContext, type MakeLink, runInContext } from '../http/handler-context.js'
+import { stringOf } from '../http/response-headers.js'
+import type { StreamState } from '../streams/stream-types.js'
+import { now } from '../protocol/clock.js'
+import { dataOf, newFields, readBlocks } from '../protocol/sse-fields.js'
+import { SoleReader } from '../readers/sole-reader.js'
 import type { RelatedMessages } from './related-messages.js'
 import type { TaskOutcome, Round, Task, TaskWork } from './task.js'
 

@@ -1,8 +1,8 @@
 // Errors that requests about tasks get. None says anything about other clients' tasks.
-import { faultError, STREAM_ERROR, type StreamFault } from '../../protocol/errors.js'
-import { INVALID_PARAMS, METHOD_NOT_FOUND } from '../../protocol/json-rpc.js'
-import { HEADER_MISMATCH } from '../../protocol/standard-headers.js'
-import { MISSING_CLIENT_CAPABILITY, TASKS_EXTENSION } from '../../protocol/tasks.js'
+import { faultError, STREAM_ERROR, type StreamFault } from '../protocol/errors.js'
+import { INVALID_PARAMS, METHOD_NOT_FOUND } from '../protocol/json-rpc.js'
+import { HEADER_MISMATCH } from '../protocol/standard-headers.js'
+import { MISSING_CLIENT_CAPABILITY, TASKS_EXTENSION } from '../protocol/tasks.js'
 
 export interface TaskRefusal {
   readonly kind: 'refusal'
