@@ -200,18 +200,17 @@ export default defineConfig(
   {
     files: ['lib/routes/**'],
     rules: imports([
-      arrow('routes', [
-        'access',
-        'backplane',
-        'calls',
-        'endpoint',
-        'http',
-        'protocol',
-        'readers',
-        'resources',
-        'streams',
-        'tasks'
-      ])
+      arrow('routes', ['access', 'backplane', 'endpoint', 'http', 'protocol', 'readers', 'streams'])
+    ])
+  },
+  {
+    // What is behind another entry point comes with the value of an option (`options/part.ts`).
+    files: ['lib/*.ts'],
+    rules: imports([
+      {
+        regex: '^\\./(?:check|client|command|cookie|inspector|proxy|redis|resources|tasks)/',
+        message: 'The main entry point loads no other.'
+      }
     ])
   },
   {

@@ -2,10 +2,8 @@
 import type { BackplaneSeat } from './join-backplane.js'
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
+import type { Feature } from './endpoint/feature.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
-import type { ResourceAnswers } from './resources/resource-answers.js'
-import type { ResumeTokens } from './calls/resume-tokens.js'
-import type { Tasks } from './tasks/tasks.js'
 import type { RelayedResponses } from './routes/relayed-responses.js'
 import type { SharedStreams } from './wires/shared-streams.js'
 
@@ -19,9 +17,7 @@ export interface CloseOptions {
 }
 
 export interface ClosingParts extends InstanceParts {
-  readonly tokens: ResumeTokens | undefined
-  readonly tasks: Tasks | undefined
-  readonly resources: ResourceAnswers | undefined
+  readonly features: readonly Feature[]
   readonly transports: SharedStreams
   /** The way to other instances; `undefined`: there is no backplane. */
   readonly relay: { readonly responses: RelayedResponses } | undefined
@@ -66,15 +62,14 @@ export class Closing {
 
   async #begin(): Promise<void> {
     const instance = this.#instance
-    const { tokens, tasks, resources, transports, relay, seat } = instance
+    const { features, transports, relay, seat } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
     instance.isClosing = true
     seat?.beginClosing(comesBackWithin)
     this.#abandonAfter(seat === undefined ? comesBackWithin : Infinity)
     instance.slow.close()
-    tokens?.store.keepSince(comesBackWithin)
-    tasks?.beginClosing()
+    for (const feature of features) feature.beginClosing?.(comesBackWithin)
     transports.beginClosing()
     const expired = new Promise<void>(resolve => (this.#expired = resolve))
     // With another instance to relay them, running calls need no client here.
@@ -85,13 +80,11 @@ export class Closing {
     instance.connections.beginClosing(spread, mayMove)
     if (mayMove) relay?.responses.beginClosing()
     const waiting = [instance.table.running.whenCallsOver(), instance.idempotency.whenIdle()]
-    if (tokens !== undefined) waiting.push(tokens.store.whenIdle())
-    if (resources !== undefined) waiting.push(resources.service.whenIdle())
     if (relay !== undefined) waiting.push(relay.responses.whenIdle())
     await Promise.race([
       Promise.all(waiting)
-        // One that has waited for its client goes on with the answers, whatever else is waited for.
-        .then(() => tasks?.store.whenIdle())
+        // A task that has waited for its client goes on with the answers, whatever else runs.
+        .then(() => Promise.all(features.flatMap(feature => feature.whenIdle?.() ?? [])))
         // Others send calls here for as long as they know the way.
         .then(() => seat?.calls.whenIdle()),
       expired
@@ -107,10 +100,10 @@ export class Closing {
 
   /** Calls whose clients stay away for longer than so many milliseconds are given up. */
   #abandonAfter(time: number): void {
-    const { table, idempotency, tokens } = this.#instance
+    const { table, idempotency, features } = this.#instance
     table.beginClosing(time)
     idempotency.beginClosing(time)
-    tokens?.store.beginClosing(time)
+    for (const feature of features) feature.abandonAfter?.(time)
   }
 
   #expireIn(drain: number): void {
@@ -124,16 +117,14 @@ export class Closing {
   #expire(): void {
     if (this.#expired === undefined) return
     const instance = this.#instance
-    const { tokens, tasks, resources, transports, relay } = instance
+    const { features, transports, relay } = instance
     this.#expired()
     this.#expired = undefined
     this.#deadline.stop()
     // Calls with tokens come first: what they are answered with is kept under their keys.
-    tokens?.store.close()
-    tasks?.store.close()
+    for (const feature of features) feature.expire?.()
     instance.table.running.failCalls('closing')
     instance.idempotency.close()
-    resources?.service.close()
     transports.close()
     relay?.responses.close()
     instance.connections.cutAfter(CLOSING_PATIENCE)

@@ -2,7 +2,6 @@
 export type { CloseOptions } from './closing.js'
 export { mcpStreams, type McpStreams } from './middleware.js'
 export type {
-  Fullness,
   LimitName,
   McpStreamsDetails,
   McpStreamsStats,
@@ -40,3 +39,5 @@ export type {
   StreamMessage,
   BackplaneMessage
 } from './diagnostics.js'
+
+export type { Fullness } from './endpoint/feature.js'

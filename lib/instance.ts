@@ -2,7 +2,13 @@
 import { createHash } from 'node:crypto'
 import { random, urlAlphabet } from 'nanoid'
 import type { ResumeInterval } from './protocol/stream-messages.js'
-import { type Directory, type Keeper, LocalDirectory, UNKNOWN } from './streams/directory.js'
+import {
+  type Directory,
+  type Here,
+  type Keeper,
+  LocalDirectory,
+  UNKNOWN
+} from './streams/directory.js'
 import { atMost, Quota } from './streams/quota.js'
 import { Sessions } from './streams/sessions.js'
 import type { Stream } from './streams/stream.js'
@@ -10,23 +16,25 @@ import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
 import { Admissions } from './endpoint/admission.js'
 import { Connections } from './endpoint/connections.js'
-import type { ClientEventName, CookieCode, PostOutcome } from './endpoint/instance-parts.js'
+import type {
+  ClientEventName,
+  CookieCode,
+  InstanceShelves,
+  PostOutcome
+} from './endpoint/instance-parts.js'
 import { IdempotencyStore } from './endpoint/idempotency-store.js'
 import { ListenRules } from './endpoint/listen-rules.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { SlowAnswers } from './endpoint/slow-answers.js'
 import { Unanswered } from './endpoint/unanswered.js'
-import { ResumeTokens } from './calls/resume-tokens.js'
-import type { Tasks, TasksCode } from './tasks/tasks.js'
-import type { ResourceAnswers, ResourcesCode } from './resources/resource-answers.js'
 import { RelayedResponses } from './routes/relayed-responses.js'
-import type { RelayParts, RouteShelves, RoutesInstance } from './routes/route.js'
+import type { RelayParts, RoutesInstance } from './routes/route.js'
+import type { Feature, FeatureLimits } from './endpoint/feature.js'
+import { featuresOf } from './features.js'
 import { isSealed } from './sessions/seal.js'
 import { SurvivingSessions } from './sessions/surviving-sessions.js'
 import { SharedStreams } from './wires/shared-streams.js'
-import type { ResourceLinks } from './resources/resource-links.js'
 import type { ResumeTokensSettings } from './calls/token-calls.js'
-import type { TasksSettings } from './tasks/task-settings.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
 import { BackplaneSeat } from './join-backplane.js'
@@ -59,14 +67,13 @@ export class Instance implements RoutesInstance {
   readonly unanswered: Unanswered
 
   // What is answered in place of the endpoint.
-  readonly resources: ResourceAnswers | undefined
-  readonly tokens: ResumeTokens | undefined
-  readonly tasks: Tasks | undefined
+  readonly features: readonly Feature[]
+  readonly links: Feature['links']
 
   // Other instances.
   readonly seat: BackplaneSeat | undefined
   readonly relay: RelayParts | undefined
-  readonly directory: Directory<RouteShelves>
+  readonly directory: Directory<InstanceShelves>
   readonly newId: () => string
   readonly kept: Keeper | undefined
 
@@ -125,16 +132,17 @@ export class Instance implements RoutesInstance {
     this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
     this.progress = progress === false ? undefined : new ProgressReports(progress)
     this.unanswered = new Unanswered(this, maxStreams)
-    this.resources = codeOf<ResourcesCode>(settings.resources)?.(this, maxStreams)
-    const tokens = tokensSettings(settings)
-    this.tokens = tokens && new ResumeTokens(this, tokens)
-    this.tasks = codeOf<TasksCode>(settings.tasks || undefined)?.(this, taskLimits(settings))
+    this.features = featuresOf(settings, tokensSettings(settings), this, featureLimits(settings))
+    this.links = this.features.find(({ links }) => links !== undefined)?.links
     const { keepAlive } = settings
     const { silences } = this.connections
     const responses = new RelayedResponses()
     this.relay = this.seat && { link: this.seat.link, keepAlive, silences, responses }
     this.directory = this.#directory(settings)
-    this.transports = new SharedStreams(this, this.resources?.onWires, this.tokens?.onWires)
+    const onWires = this.features.map(feature => feature.onWires)
+    const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
+    const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens
+    this.transports = new SharedStreams(this, resources, tokens)
     this.closing = new Closing(this, settings.retry)
   }
 
@@ -142,10 +150,6 @@ export class Instance implements RoutesInstance {
 
   readonly count = (name: ClientEventName, stream: Stream | undefined, reason?: string): void => {
     this.observations.count(name, stream, reason)
-  }
-
-  get links(): ResourceLinks | undefined {
-    return this.resources?.links
   }
 
   /** Calls `onError`. An error that it throws is uncaught, and does not break the stream. */
@@ -159,11 +163,11 @@ export class Instance implements RoutesInstance {
     }
   }
 
-  #directory(settings: Settings): Directory<RouteShelves> {
-    const here = new LocalDirectory<RouteShelves>({
+  #directory(settings: Settings): Directory<InstanceShelves> {
+    const here = new LocalDirectory<InstanceShelves>({
       stream: id => this.table.find(id),
       key: key => this.idempotency.find(key),
-      ticket: id => this.resources?.downloads.tickets.find(id) ?? UNKNOWN
+      ticket: id => this.#found(id)
     })
     return this.seat === undefined
       ? here
@@ -172,6 +176,14 @@ export class Instance implements RoutesInstance {
           keyTime: keptFor(settings),
           mayBeRevived: settings.sessions === undefined ? () => false : isSealed
         })
+  }
+
+  #found(name: string): Here<unknown, unknown> {
+    for (const feature of this.features) {
+      const found = feature.find?.(name) ?? UNKNOWN
+      if (found.kind !== 'unknown') return found
+    }
+    return UNKNOWN
   }
 
   #registry(settings: Settings): StreamRegistry {
@@ -303,10 +315,10 @@ function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
   }
 }
 
-function taskLimits(settings: Settings): TasksSettings['limits'] {
+function featureLimits(settings: Settings): FeatureLimits {
   return {
-    maxTasks: settings.maxStreams,
-    maxTaskBytes: settings.maxStreamBytes,
+    maxEntries: settings.maxStreams,
+    maxEntryBytes: settings.maxStreamBytes,
     maxBytes: bytesOfCalls(settings)
   }
 }

@@ -154,7 +154,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
 
 /** Why a request is passed on: the middleware may stand in front of more than an MCP endpoint. */
 function whyNotOurs(
-  { resources }: Instance,
+  { features }: Instance,
   req: IncomingMessage,
   res: ServerResponse
 ): string | undefined {
@@ -164,15 +164,15 @@ function whyNotOurs(
   // A response that waits for its turn on a connection has none yet.
   const hasSocket =
     req.socket instanceof Duplex && (res.socket === null || res.socket instanceof Duplex)
-  if (!(hasSocket && isLoopback(req)) && !mayBeOurs(resources, req)) return 'not MCP'
+  if (!(hasSocket && isLoopback(req)) && !mayBeOurs(features, req)) return 'not MCP'
   if (hasSocket) return undefined
   warnOfNoSocket()
   return 'it has not come over a socket of Node'
 }
 
-function mayBeOurs(resources: Instance['resources'], req: IncomingMessage): boolean {
+function mayBeOurs(features: Instance['features'], req: IncomingMessage): boolean {
   if (mayBeMcp(req) || streamNamesIn(req).length > 0) return true
-  if ((resources?.downloads.namesIn(req) ?? []).length > 0) return true
+  if (features.some(feature => (feature.namedByHead?.(req) ?? []).length > 0)) return true
   return req.method === 'DELETE' && streamParameters(req.url ?? '').length > 0
 }
 

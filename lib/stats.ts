@@ -4,6 +4,7 @@ import { now } from './protocol/clock.js'
 import type { Stream } from './streams/stream.js'
 import type { StreamKind, StreamState } from './streams/stream-types.js'
 import { digestOf } from './diagnostics.js'
+import type { Feature, Fullness } from './endpoint/feature.js'
 import type { Instance } from './instance.js'
 import type { Totals } from './observations.js'
 
@@ -110,25 +111,26 @@ export interface StreamStats {
 export type LimitName =
   'maxStreams' | 'maxBytes' | 'maxStreamBytes' | 'bodies' | 'keyed' | 'calls' | 'tasks'
 
-export interface Fullness {
-  readonly used: number
-  readonly max: number
-}
-
 export function statsOf(instance: Instance): McpStreamsStats {
-  const { table, connections, idempotency, bodies, tokens, resources, observations } = instance
+  const { table, connections, idempotency, bodies, features, observations } = instance
   const { bytes, remembered, evictions, ...streams } = table.counts()
-  const calls = tokens?.store.counts()
-  const tasks = instance.tasks?.store.counts()
+  const counts = {
+    calls: 0,
+    tasks: 0,
+    transfers: 0,
+    bytes: bytes + idempotency.bytes + bodies.taken,
+    remembered,
+    evictions: evictions + idempotency.evictions
+  }
+  for (const feature of features) {
+    const own = feature.counts?.() ?? {}
+    for (const name of Object.keys(counts) as (keyof typeof counts)[])
+      counts[name] += own[name] ?? 0
+  }
   return {
     ...streams,
-    calls: calls?.calls ?? 0,
-    tasks: tasks?.tasks ?? 0,
+    ...counts,
     keyed: idempotency.running,
-    transfers: resources?.service.requests ?? 0,
-    bytes: bytes + (calls?.bytes ?? 0) + (tasks?.bytes ?? 0) + idempotency.bytes + bodies.taken,
-    remembered: remembered + (resources?.downloads.tickets.bytes ?? 0),
-    evictions: evictions + (calls?.evictions ?? 0) + idempotency.evictions,
     connections: connections.size,
     revivals: instance.surviving?.revived ?? 0,
     backplane: instance.seat?.link.stats ?? {},
@@ -189,19 +191,18 @@ function streamStats(stream: Stream): StreamStats {
 }
 
 function limitsOf(instance: Instance, fullest: number): McpStreamsDetails['limits'] {
-  const { table, bodies, idempotency, tokens, tasks } = instance
+  const { table, bodies, idempotency, features } = instance
   const { live, waiting, finished, bytes } = table.counts()
   const { maxStreams, maxBytes, maxStreamBytes } = table.limits
-  const calls = tokens?.store
-  const kept = tasks?.store
+  const ofFeatures: ReturnType<NonNullable<Feature['fullness']>> = {}
+  for (const feature of features) Object.assign(ofFeatures, feature.fullness?.())
   return {
     maxStreams: { used: live + waiting + finished, max: maxStreams },
     maxBytes: { used: bytes, max: maxBytes },
     maxStreamBytes: { used: fullest, max: maxStreamBytes },
     bodies: { used: bodies.taken, max: bodies.max },
     keyed: idempotency.answers,
-    ...(calls && { calls: { used: calls.counts().bytes, max: calls.maxBytes } }),
-    ...(kept && { tasks: { used: kept.counts().bytes, max: kept.maxBytes } })
+    ...ofFeatures
   }
 }
 

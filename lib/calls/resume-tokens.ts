@@ -12,11 +12,20 @@ import {
 import { isStateless } from '../protocol/revisions.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
 import type { WireTokens } from '../protocol/shared-wire.js'
-import type {
+import {
+  type CapturedAnswerListener,
   CollectedRun,
-  CapturedAnswerListener,
-  EndpointCall
+  type EndpointCall
 } from '../endpoint/collected-run.js'
+import type {
+  Answer,
+  Feature,
+  FeatureCounts,
+  Fullness,
+  Named,
+  Worker
+} from '../endpoint/feature.js'
+import type { KeptValue } from '../streams/directory.js'
 import type { ClientReply } from '../endpoint/client-reply.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
@@ -26,7 +35,7 @@ import type { EndpointAnswer } from '../endpoint/endpoint-answer.js'
 import { tellEndpoint } from '../endpoint/endpoint-client.js'
 import { endSession } from '../endpoint/outcome.js'
 import { spliceJson } from '../protocol/json-splice.js'
-import type { KeptCall } from './call-log.js'
+import { type KeptCall, keptCallIn } from './call-log.js'
 import {
   type Ask,
   askOf,
@@ -45,24 +54,73 @@ import { refusalOf } from './token-fault.js'
 import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 import { WiresTokens } from './wire-tokens.js'
 
-export type BeginCall = (run: CollectedRun) => void
-
-export class ResumeTokens {
+export class ResumeTokens implements Feature {
+  readonly onWires: { readonly tokens: WireTokens }
   readonly #calls: TokenCalls
-  readonly onWires: WireTokens
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.#calls = new TokenCalls(parts, settings)
-    this.onWires = new WiresTokens(this.#calls)
-    parts.outcomes.add(outcome => this.store.noteOutcome(outcome))
+    this.onWires = { tokens: new WiresTokens(this.#calls) }
+    parts.outcomes.add(outcome => this.#store.noteOutcome(outcome))
   }
 
-  get store(): CallStore {
+  get #store(): CallStore {
     return this.#calls.store
   }
 
+  // Feature
+
+  namedBy(_context: RequestContext, message: Message): Named | undefined {
+    const name = tokenOf(message)
+    return name === undefined ? undefined : { kind: 'token', name }
+  }
+
+  worker(context: RequestContext): Worker | undefined {
+    const answer = this.#answerFor(context)
+    if (answer !== undefined) return { kind: 'answer', answer }
+    const begin = this.#beginFor(context)
+    return begin && { kind: 'collected', begin }
+  }
+
+  rewrite(context: RequestContext): void {
+    const { hints, limits } = this.#calls.settings
+    addHints(context, hints, limits.maxCallBytes)
+  }
+
+  answerKept(context: RequestContext, kept: KeptValue): Answer | undefined {
+    const call = keptCallIn(kept)
+    return call?.scope === context.scopeOf()
+      ? () => this.#giveKept(context, call, new CollectedRun(context).reply)
+      : undefined
+  }
+
+  counts(): FeatureCounts {
+    return this.#store.counts()
+  }
+
+  fullness(): { readonly calls: Fullness } {
+    const { bytes } = this.#store.counts()
+    return { calls: { used: bytes, max: this.#store.maxBytes } }
+  }
+
+  beginClosing(comesBackWithin: number): void {
+    this.#store.keepSince(comesBackWithin)
+  }
+
+  abandonAfter(milliseconds: number): void {
+    this.#store.beginClosing(milliseconds)
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#store.whenIdle()
+  }
+
+  expire(): void {
+    this.#store.close()
+  }
+
   /** Answers a POST in the endpoint's place, whoever sent it; `undefined`: it is not for us. */
-  answerFor(post: RequestContext): (() => void) | undefined {
+  #answerFor(post: RequestContext): (() => void) | undefined {
     const { facts, messages, isBatch } = post
     if (!facts.hasMeta) return undefined
     // Also those with invalid ids, as it is not known what the endpoint would do with them.
@@ -77,7 +135,7 @@ export class ResumeTokens {
   }
 
   /** Makes a request wait for a call, if no other route answers; `undefined`: the endpoint's. */
-  beginFor(post: RequestContext): BeginCall | undefined {
+  #beginFor(post: RequestContext): ((run: CollectedRun) => void) | undefined {
     const { owner, session, soleRequest: request } = post
     if (request === undefined) return undefined
     const { hasMeta } = post.facts
@@ -102,7 +160,7 @@ export class ResumeTokens {
   }
 
   /** By the kept answer of a call whose instance has gone. */
-  answerKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
+  #giveKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
     const { soleRequest: request } = post
     if (request === undefined) return this.#refuseId(post)
     const ask = askOf(post.prefer, request)
@@ -110,11 +168,6 @@ export class ResumeTokens {
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
     if (fault === undefined) return answered.answer(kept.answer)
     this.#calls.refuse(request, fault, answered)
-  }
-
-  addHints(context: RequestContext): void {
-    const { hints, limits } = this.#calls.settings
-    addHints(context, hints, limits.maxCallBytes)
   }
 
   /** For a request of 2026-07-28 whose client is told to send it again (`requestState`). */

@@ -23,6 +23,8 @@ export type ClientEventName =
   'connection-lost' | 'resumed' | 'taken-over' | 'upgraded' | 'repeated' | 'refused'
 
 export interface InstanceShelves extends StreamShelf {
+  /** What a feature has. */
+  readonly ticket: (id: string) => Here<unknown, unknown>
   readonly key: (key: string) => Here<IdempotentRequest, SettledCall>
 }
 

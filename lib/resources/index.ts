@@ -1,6 +1,7 @@
 // The entry point `express-mcp-streams/resources`: sends resources as bytes.
 import { type ResourcesPart, partOf } from '../options/part.js'
-import { ResourceAnswers, type ResourcesCode } from './resource-answers.js'
+import type { FeatureCode } from '../endpoint/feature.js'
+import { ResourceAnswers } from './resource-answers.js'
 import { resourceSettings } from './resource-options.js'
 import type { ResourcesOptions } from './resource-types.js'
 
@@ -28,7 +29,7 @@ export {
  */
 export function resources(options: ResourcesOptions): ResourcesPart {
   const settings = resourceSettings(options)
-  const code: ResourcesCode = (parts, maxTickets) =>
-    new ResourceAnswers(settings, parts, maxTickets)
+  const code: FeatureCode = (parts, { maxEntries }) =>
+    new ResourceAnswers(settings, parts, maxEntries)
   return partOf('resources', code)
 }

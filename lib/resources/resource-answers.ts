@@ -11,11 +11,15 @@ import {
   type RequestId
 } from '../protocol/json-rpc.js'
 import type { WireClient, WireResources } from '../protocol/shared-wire.js'
+import { type Elsewhere, type Here, UNKNOWN } from '../streams/directory.js'
 import { resourceStreamingIn } from '../streams/sessions.js'
+import type { Answer, Feature, FeatureCounts, Named } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
+import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../http/rewrite-answer.js'
 import { contentTypeOf } from './deliver.js'
+import type { Ticket } from './download-tickets.js'
 import { ResourceDownloads } from './resource-downloads.js'
 import {
   answerError,
@@ -47,15 +51,12 @@ import type { ResourceSettings } from './resource-types.js'
 import { isUri, URI_RULE } from './resource-head.js'
 import { ResourceLinks } from './resource-links.js'
 
-/** Makes them for one instance; at most so many download URLs are valid at a time. */
-export type ResourcesCode = (parts: InstanceParts, maxTickets: number) => ResourceAnswers
-
-export class ResourceAnswers {
+export class ResourceAnswers implements Feature {
   readonly service: ResourceService
   readonly downloads: ResourceDownloads
   readonly links: ResourceLinks
-  /** For transports that carry no bytes; `undefined`: no downloads without `publicUrl`. */
-  readonly onWires: WireResources | undefined
+  /** Without `publicUrl` there are no downloads, and without them nothing for other wires. */
+  readonly onWires: { readonly resources?: WireResources }
   readonly #parts: InstanceParts
 
   constructor(settings: ResourceSettings, parts: InstanceParts, maxTickets: number) {
@@ -63,11 +64,56 @@ export class ResourceAnswers {
     this.service = new ResourceService(settings, parts)
     this.downloads = new ResourceDownloads(parts, this.service, maxTickets)
     this.links = new ResourceLinks(this.downloads.tickets, settings.publicUrl)
-    this.onWires = resourcesOnWires(this.service, this.downloads)
+    const resources = resourcesOnWires(this.service, this.downloads)
+    this.onWires = resources === undefined ? {} : { resources }
+  }
+
+  // Feature
+
+  namedByHead(req: IncomingMessage): readonly Named[] {
+    return this.downloads.namesIn(req).map(name => ({ kind: 'ticket', name }))
+  }
+
+  find(id: string): Here<Ticket, Ticket> {
+    return this.downloads.tickets.find(id)
+  }
+
+  /** A request for a download URL (SEP-2532), whose query names a ticket. */
+  byHead(context: RequestContext): Answer | undefined {
+    const names = this.downloads.namesIn(context.req)
+    const [name] = names
+    if (name === undefined) return undefined
+    return async () => {
+      // A foreign page learns nothing about downloads, so nothing is looked up for it.
+      const isLookedFor = names.length === 1 && !context.isForeign
+      const { directory } = this.#parts
+      const found = isLookedFor ? await directory.find('ticket', name) : UNKNOWN
+      return this.downloads.answer(context, found as Here<Ticket, Ticket> | Elsewhere)
+    }
+  }
+
+  byMessage(context: RequestContext): Answer | undefined {
+    const wanted = requestIn(context.body)
+    if (wanted === undefined) return undefined
+    // Before the endpoint is asked, and before any look-up.
+    if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
+    return () => this.answer(context, wanted)
+  }
+
+  counts(): FeatureCounts {
+    return { transfers: this.service.requests, remembered: this.downloads.tickets.bytes }
+  }
+
+  whenIdle(): Promise<void> {
+    return this.service.whenIdle()
+  }
+
+  expire(): void {
+    this.service.close()
   }
 
   /** Adds what streaming needs to the endpoint's answers about resources. */
-  negotiate({ req, res, messages, owner }: RequestContext): void {
+  rewrite({ req, res, messages, owner }: RequestContext): void {
     const { sessions } = this.#parts
     const { streamable } = this.service.settings
     const rewriting = negotiationFor(messages, sessions, owner, streamable, error =>
@@ -77,13 +123,6 @@ export class ResourceAnswers {
     // An answer that was compressed behind us could not be read.
     leaveUncompressed(req)
     rewriteAnswer(res, rewriting)
-  }
-
-  /** A batch is left to the endpoint: one response cannot carry bytes and other answers. */
-  requestIn(body: unknown): ResourceMessage | undefined {
-    return isObject(body) && body['method'] === 'resources/stream' && isRequest(body)
-      ? body
-      : undefined
   }
 
   answer(context: RequestContext, message: ResourceMessage): Promise<void> {
@@ -141,6 +180,13 @@ export class ResourceAnswers {
       throw notSupported({ uri, suggestion: `Accept ${type} or */* for this resource` })
     return this.service.send(request, wanted, source, false)
   }
+}
+
+/** A batch is left to the endpoint: one response cannot carry bytes and other answers. */
+function requestIn(body: unknown): ResourceMessage | undefined {
+  return isObject(body) && body['method'] === 'resources/stream' && isRequest(body)
+    ? body
+    : undefined
 }
 
 /** [SEP-2532, open question 4] Without `Accept` a client takes anything (RFC 9110, 12.5.1). */

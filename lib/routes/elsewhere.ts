@@ -1,6 +1,7 @@
 // Requests for something that another instance has: they are answered there, or here with an error
 // if that instance is gone or out of reach.
 import { type Message, paramsOf } from '../protocol/json-rpc.js'
+import type { Named } from '../endpoint/feature.js'
 import type { NameKind, Place } from '../streams/directory.js'
 import { isRelayed } from '../http/loopback.js'
 import { answerJson, canAnswer, noContent, refuse } from '../http/reply.js'
@@ -15,9 +16,7 @@ import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { streamParameters } from '../protocol/link-header.js'
 import { isStreamMethod } from '../protocol/stream-messages.js'
-import { taskIdOf, taskMethodOf } from '../protocol/tasks.js'
 import { isInstanceId } from '../backplane/shared-names.js'
-import { tokenOf } from '../calls/token-request.js'
 import type { Answer, Context, RelayParts, Route } from './route.js'
 import { RelayedResponse } from './relay-out.js'
 import { answerKept, answerKeptCall, answerSaved } from './kept-answer.js'
@@ -242,16 +241,13 @@ function refuseUnreachable(context: Context): void {
   refuse(res, 503, 'owner-unreachable', { 'Retry-After': '1' })
 }
 
-interface Named {
-  readonly kind: NameKind
-  readonly name: string
-}
-
 function idNamed({ instance, req, method, lastEventId }: Context): Named | undefined {
   const [name] = streamNamesIn(req)
   if (name !== undefined) return named('stream', parseStreamName(name)?.id)
-  const ticket = instance.resources?.downloads.namesIn(req).find(isInstanceId)
-  if (ticket !== undefined) return named('ticket', ticket)
+  for (const feature of instance.features) {
+    const own = feature.namedByHead?.(req).find(one => isInstanceId(one.name))
+    if (own !== undefined) return own
+  }
   return method === 'GET' ? named('stream', parseEventId(lastEventId ?? '')?.streamId) : undefined
 }
 
@@ -278,18 +274,15 @@ function namedByMessages(context: Context): Named | undefined {
     .find(one => one !== undefined && isInstanceId(one.name))
 }
 
-/** Without the options `resumeTokens` or `tasks`, tokens and tasks are the endpoint's own. */
 function namedBy(context: Context, message: Message): Named | undefined {
-  const { tokens, tasks } = context.instance
-  if (taskMethodOf(message) !== undefined)
-    return named('task', tasks?.isAbout(context) === true ? taskIdOf(message) : undefined)
   const { streamId } = paramsOf(message)
   if (isStreamMethod(message))
     return named('stream', typeof streamId === 'string' ? streamId : undefined)
-  const token = tokens === undefined ? undefined : tokenOf(message)
-  return token === undefined
-    ? named('stream', parseForeignId(message.id)?.originId)
-    : named('token', token)
+  for (const feature of context.instance.features) {
+    const own = feature.namedBy?.(context, message)
+    if (own !== undefined) return own
+  }
+  return named('stream', parseForeignId(message.id)?.originId)
 }
 
 function named(kind: NameKind, name: string | undefined): Named | undefined {

@@ -1,19 +1,9 @@
 // Lets the endpoint answer, and captures its response if that may become a stream.
 import { CollectedRun } from '../endpoint/collected-run.js'
 import { StreamedRun } from '../endpoint/streamed-run.js'
-import type { BeginCall } from '../calls/resume-tokens.js'
-import type { EndpointWork } from '../tasks/task-calls.js'
 import { watchOutcome } from '../endpoint/outcome.js'
+import type { Worker } from '../endpoint/feature.js'
 import type { Answer, Context } from './route.js'
-
-/** What works on a POST beside the endpoint. */
-type Worker =
-  /** The endpoint, on a call that may become a task. */
-  | { readonly kind: 'task'; readonly begin: (work: EndpointWork) => unknown }
-  /** The endpoint, on a call with resume tokens; or a request that waits for such a call. */
-  | { readonly kind: 'token'; readonly begin: BeginCall }
-  /** An answer in the endpoint's place, over a response that is captured like the endpoint's. */
-  | { readonly kind: 'answer'; readonly answer: Answer }
 
 export function endpoint(context: Context): Answer {
   return () => workOn(context)
@@ -33,8 +23,8 @@ function workOn(context: Context, worker?: Worker): void {
 }
 
 function beginFor(context: Context, worker: Worker | undefined): Answer {
-  if (worker?.kind === 'token') return worker.begin.bind(undefined, new CollectedRun(context))
-  if (worker?.kind === 'task') return worker.begin.bind(undefined, new StreamedRun(context))
+  if (worker?.kind === 'collected') return worker.begin.bind(undefined, new CollectedRun(context))
+  if (worker?.kind === 'streamed') return worker.begin.bind(undefined, new StreamedRun(context))
   const why = whyUntouched(context)
   if (why === undefined) {
     const run = new StreamedRun(context)
@@ -66,19 +56,14 @@ export function calls(context: Context): Answer | undefined {
 
 /** What works on a request beside the endpoint; `undefined`: nothing does. */
 function workerFor(context: Context): Worker | undefined {
-  const { tasks, tokens } = context.instance
-  const task = tasks?.beginFor(context)
-  if (task !== undefined) return { kind: 'task', begin: task }
-  const answer = tasks?.answerFor(context) ?? tokens?.answerFor(context)
-  if (answer !== undefined) return { kind: 'answer', answer }
-  const token = tokens?.beginFor(context)
-  return token && { kind: 'token', begin: token }
+  for (const feature of context.instance.features) {
+    const worker = feature.worker?.(context)
+    if (worker !== undefined) return worker
+  }
+  return undefined
 }
 
 /** Adds to the endpoint's answer what the middleware can do. */
 function negotiate(context: Context): void {
-  const { tasks, tokens, resources } = context.instance
-  tasks?.declare(context)
-  tokens?.addHints(context)
-  resources?.negotiate(context)
+  for (const feature of context.instance.features) feature.rewrite?.(context)
 }

@@ -1,14 +1,14 @@
 // The list of routes: the first one that has an answer to a request gives it.
 import { elsewhere, elsewhereByBody } from './elsewhere.js'
 import { calls, endpoint } from './endpoint.js'
+import { featureByHead, featureByMessage } from './features.js'
 import { listen } from './listen.js'
 import { ownAnswers } from './client-answers.js'
 import { inexact, oversized } from './oversized.js'
 import { loopback, ownerFailed, post } from './post.js'
 import { repeated } from './repeated.js'
-import { downloadUrl, resourceRequest } from './resource-request.js'
 import { resume } from './resume-at-endpoint.js'
-import type { Answer, Context, Route } from './route.js'
+import type { Route } from './route.js'
 import { streamMethod } from './stream-methods.js'
 import { streamUrl } from './stream-url.js'
 import { unknownStream } from './unknown-stream.js'
@@ -17,14 +17,12 @@ const byMessages: readonly Route[] = [
   inexact,
   // A message that names something that another instance has.
   elsewhereByBody,
-  // `resources/stream`
-  resourceRequest,
+  // `resources/stream`, and methods about tasks.
+  featureByMessage,
   // `stream/resume`, `stream/poll`, `stream/poll/all`
   streamMethod,
   // Answers to requests of ours, and answers that the endpoint has got already.
   ownAnswers,
-  // `tasks/get`, `tasks/update`, `tasks/cancel`, `tasks/list`
-  taskMethod,
   oversized,
   repeated,
   calls,
@@ -39,7 +37,8 @@ export const routes: readonly Route[] = [
   elsewhere,
   // `?stream=`: resume, follow, answer, cancel.
   streamUrl,
-  downloadUrl,
+  // A download URL.
+  featureByHead,
   // A POST: by its messages, once its body has been read.
   post(byMessages),
   oversized,
@@ -50,8 +49,3 @@ export const routes: readonly Route[] = [
   listen,
   endpoint
 ]
-
-/** Requests about tasks, if the option is set and the endpoint has none of its own. */
-function taskMethod(context: Context): Answer | undefined {
-  return context.instance.tasks?.answerAbout(context)
-}

@@ -1,7 +1,5 @@
 // A POST about a call of a gone instance, answered to its client by what was kept of the call.
 import type { InstanceLink } from '../backplane/instance-link.js'
-import { keptCallIn } from '../calls/call-log.js'
-import { CollectedRun } from '../endpoint/collected-run.js'
 import { refusalOfKey } from '../endpoint/idempotency.js'
 import type { Keyed } from '../endpoint/idempotent-request.js'
 import { keptOutcomeIn } from '../endpoint/idempotency-store.js'
@@ -37,11 +35,11 @@ export async function answerKept(
   }
   const value = await kept.find(id)
   if (value === undefined || !canAnswer(res)) return undefined
-  const call = keptCallIn(value)
-  const { tokens, tasks } = instance
-  if (call?.scope === context.scopeOf())
-    return tokens && (() => tokens.answerKept(context, call, new CollectedRun(context).reply))
-  return tasks?.answerKept(context, value)
+  for (const feature of instance.features) {
+    const answer = feature.answerKept?.(context, value)
+    if (answer !== undefined) return answer
+  }
+  return undefined
 }
 
 /** By the key of a call, which includes its owner. */

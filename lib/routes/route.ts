@@ -1,15 +1,11 @@
 // What a route is, and how the first route that has an answer is found.
 import type { Message } from '../protocol/json-rpc.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
-import type { Directory, Here } from '../streams/directory.js'
 import type { DueQueue } from '../streams/due-queue.js'
-import type { ResumeTokens } from '../calls/resume-tokens.js'
-import type { Tasks } from '../tasks/tasks.js'
-import type { InstanceParts, InstanceShelves } from '../endpoint/instance-parts.js'
+import type { Answer, Feature } from '../endpoint/feature.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { canAnswer } from '../http/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import type { Ticket } from '../resources/download-tickets.js'
-import type { ResourceAnswers } from '../resources/resource-answers.js'
 import { replaceHeader } from '../http/request-body.js'
 import type { RelayedResponses } from './relayed-responses.js'
 
@@ -23,19 +19,10 @@ export interface RelayParts {
   readonly responses: RelayedResponses
 }
 
-export interface RouteShelves extends InstanceShelves {
-  readonly ticket: (id: string) => Here<Ticket, Ticket>
-}
-
 /** What routes need of the middleware. */
 export interface RoutesInstance extends InstanceParts {
-  readonly directory: Directory<RouteShelves>
-  /** `resources/stream` and download URLs; `undefined`: off. */
-  readonly resources: ResourceAnswers | undefined
-  /** The Resuming draft; `undefined`: off. */
-  readonly tokens: ResumeTokens | undefined
-  /** The tasks extension; `undefined`: off. */
-  readonly tasks: Tasks | undefined
+  /** Optional parts, in the order in which they are asked. */
+  readonly features: readonly Feature[]
   /** Sessions that outlive their process; `undefined`: off. */
   readonly surviving: { isOwn(messages: readonly Message[]): boolean } | undefined
   /** `undefined`: there is no backplane. */
@@ -44,7 +31,7 @@ export interface RoutesInstance extends InstanceParts {
 
 export type Context = RequestContext<RoutesInstance>
 
-export type Answer = () => unknown
+export type { Answer } from '../endpoint/feature.js'
 
 /** `undefined`: the request is for one of the next routes. */
 export type Route = (context: Context) => Answer | undefined | Promise<Answer | undefined>

@@ -1,7 +1,8 @@
 // The entry point `express-mcp-streams/tasks`: tasks for an endpoint that has none.
 import { partOf, type TasksPart } from '../options/part.js'
 import { settingsFrom } from '../options/schema.js'
-import { Tasks, type TasksCode } from './tasks.js'
+import type { FeatureCode } from '../endpoint/feature.js'
+import { Tasks } from './tasks.js'
 import { OPTIONS, type TasksOptions } from './tasks-options.js'
 
 export type { TasksPart } from '../options/part.js'
@@ -17,6 +18,6 @@ export type { TasksOptions } from './tasks-options.js'
  */
 export function tasks(options: TasksOptions = {}): TasksPart {
   const settings = settingsFrom('tasks', OPTIONS, options)
-  const code: TasksCode = (parts, limits) => new Tasks(parts, { ...settings, limits })
+  const code: FeatureCode = (parts, limits) => new Tasks(parts, { ...settings, limits })
   return partOf('tasks', code)
 }

@@ -1,4 +1,5 @@
 // Which calls become tasks, and how much of them is kept for how long.
+import type { FeatureLimits } from '../endpoint/feature.js'
 
 /**
  * When a tool's call becomes a task.
@@ -19,11 +20,5 @@ export interface TasksSettings {
   readonly pollInterval: number
   readonly maxPerOwner: number
   readonly tools: ReadonlyMap<string, TaskPolicy>
-  readonly limits: {
-    readonly maxTasks: number
-    /** Bytes that one task may keep. */
-    readonly maxTaskBytes: number
-    /** Bytes that all tasks may keep. */
-    readonly maxBytes: number
-  }
+  readonly limits: FeatureLimits
 }

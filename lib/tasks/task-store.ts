@@ -33,10 +33,10 @@ export class TaskStore implements TaskKeeper {
   ) {
     this.newId = newId
     this.#keeper = keeper
-    this.maxTaskBytes = limits.maxTaskBytes
+    this.maxTaskBytes = limits.maxEntryBytes
     this.maxBytes = limits.maxBytes
     const most = timesTheRest(FACTOR)
-    this.#places = new Quota(limits.maxTasks, (left, owner) =>
+    this.#places = new Quota(limits.maxEntries, (left, owner) =>
       Math.min(maxPerOwner, most(left, owner))
     )
     this.#bytes = new Quota(limits.maxBytes, most)

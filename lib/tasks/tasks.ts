@@ -16,11 +16,13 @@ import { headerFault } from '../protocol/standard-headers.js'
 import {
   declaresTasks,
   hasOwnTasks,
+  taskIdOf,
   taskMethodOf,
   TASKS_EXTENSION,
   wantsToHearOfTasks
 } from '../protocol/tasks.js'
 import { headerOf } from '../access/guards.js'
+import type { Feature, FeatureCounts, Fullness, Named, Worker } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { type ReadHeader, rewriteAnswer } from '../http/rewrite-answer.js'
@@ -40,10 +42,7 @@ import { type KeptTask, keptTaskIn } from './task.js'
 import type { TasksSettings } from './task-settings.js'
 import { TaskStore } from './task-store.js'
 
-/** Makes them for one instance. */
-export type TasksCode = (parts: InstanceParts, limits: TasksSettings['limits']) => Tasks
-
-export class Tasks {
+export class Tasks implements Feature {
   readonly #shared: TasksParts
   readonly #declarations: TaskDeclarations
 
@@ -67,13 +66,51 @@ export class Tasks {
     })
   }
 
-  get store(): TaskStore {
+  get #store(): TaskStore {
     return this.#shared.store
   }
 
-  isAbout(context: RequestContext): boolean {
+  // Feature
+
+  namedBy(context: RequestContext, message: Message): Named | undefined {
+    if (taskMethodOf(message) === undefined) return undefined
     const mine = asTaskPost(context)
-    return mine !== undefined && this.#isAbout(mine)
+    const name = mine !== undefined && this.#isAbout(mine) ? taskIdOf(message) : undefined
+    return name === undefined ? undefined : { kind: 'task', name }
+  }
+
+  /** Requests about tasks, if the endpoint has none of its own. */
+  byMessage(context: RequestContext): (() => void) | undefined {
+    return this.#answerAbout(context)
+  }
+
+  worker(context: RequestContext): Worker | undefined {
+    const begin = this.#beginFor(context)
+    if (begin !== undefined) return { kind: 'streamed', begin }
+    const answer = this.#answerFor(context)
+    return answer && { kind: 'answer', answer }
+  }
+
+  counts(): FeatureCounts {
+    return this.#store.counts()
+  }
+
+  fullness(): { readonly tasks: Fullness } {
+    const { bytes } = this.#store.counts()
+    return { tasks: { used: bytes, max: this.#store.maxBytes } }
+  }
+
+  beginClosing(): void {
+    this.#shared.patience.close()
+    this.#store.beginClosing()
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#store.whenIdle()
+  }
+
+  expire(): void {
+    this.#store.close()
   }
 
   #isAbout(mine: TaskPost): boolean {
@@ -86,7 +123,7 @@ export class Tasks {
   }
 
   /** `undefined`: not about a task, or not here. `kept`: this client's task of a gone instance. */
-  answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
+  #answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
     if (mine === undefined || !this.#isAbout(mine)) return undefined
     const shared = this.#shared
@@ -104,7 +141,7 @@ export class Tasks {
   /** By what a gone instance has kept of a task; `undefined`: it is none of this client's. */
   answerKept(context: RequestContext, value: KeptValue): (() => void) | undefined {
     const kept = keptTaskIn(value)
-    return kept?.scope === context.scopeOf() ? this.answerAbout(context, kept) : undefined
+    return kept?.scope === context.scopeOf() ? this.#answerAbout(context, kept) : undefined
   }
 
   #answer(
@@ -117,7 +154,7 @@ export class Tasks {
   }
 
   /** [2025-11-25] Answers a request for a task's result; `undefined`: it is none. */
-  answerFor(context: RequestContext): (() => void) | undefined {
+  #answerFor(context: RequestContext): (() => void) | undefined {
     const shared = this.#shared
     const mine = this.#declarations.isCore(context) ? asTaskPost(context) : undefined
     if (mine?.request.method !== 'tasks/result' || shared.admission.hasOwnTasks(context) === true)
@@ -126,7 +163,7 @@ export class Tasks {
   }
 
   /** Begins a call that may become a task; `undefined`: it may not. */
-  beginFor(context: RequestContext): ((work: EndpointWork) => void) | undefined {
+  #beginFor(context: RequestContext): ((work: EndpointWork) => void) | undefined {
     const shared = this.#shared
     const { parts, settings, admission } = shared
     const mine = asTaskPost(context)
@@ -155,7 +192,7 @@ export class Tasks {
   }
 
   /** Adds tasks to the endpoint's answer. To be called before the endpoint runs. */
-  declare(context: RequestContext): void {
+  rewrite(context: RequestContext): void {
     this.#declarations.declare(context)
     const { method, session, owner, res } = context
     if (method !== 'GET' || session === undefined || !this.#declarations.isCore(context)) return
@@ -186,11 +223,6 @@ export class Tasks {
   #noteAnswered(session: string, owner: string, id: RequestId): void {
     const { store, relatedMessages } = this.#shared
     for (const task of store.listFor(session, owner)) relatedMessages.get(task)?.answered(id)
-  }
-
-  beginClosing(): void {
-    this.#shared.patience.close()
-    this.store.beginClosing()
   }
 }
 

@@ -1,0 +1,81 @@
+// What an optional part of the middleware may take part in. The core names none: it asks each.
+import type { IncomingMessage } from 'node:http'
+import type { Message } from '../protocol/json-rpc.js'
+import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
+import type { Here, KeptValue, NameKind } from '../streams/directory.js'
+import type { Caller, MakeLink } from '../http/handler-context.js'
+import type { CollectedRun } from './collected-run.js'
+import type { InstanceParts } from './instance-parts.js'
+import type { RequestContext } from './request-context.js'
+import type { StreamedRun } from './streamed-run.js'
+
+export type Answer = () => unknown
+
+/** What works on a POST beside the endpoint. */
+export type Worker =
+  /** The endpoint; its response may become a stream. */
+  | { readonly kind: 'streamed'; readonly begin: (run: StreamedRun) => unknown }
+  /** The endpoint, for a client that we answer; or a request that waits for such a call. */
+  | { readonly kind: 'collected'; readonly begin: (run: CollectedRun) => unknown }
+  /** An answer in the endpoint's place, over a response that is captured like the endpoint's. */
+  | { readonly kind: 'answer'; readonly answer: Answer }
+
+/** Something that another instance may have. */
+export interface Named {
+  readonly kind: NameKind
+  readonly name: string
+}
+
+/** Figures of `stats()`. */
+export type FeatureCounts = Readonly<
+  Partial<Record<'calls' | 'tasks' | 'transfers' | 'bytes' | 'remembered' | 'evictions', number>>
+>
+
+/** How full a limit is. */
+export interface Fullness {
+  readonly used: number
+  readonly max: number
+}
+
+/** Bounds of one instance. */
+export interface FeatureLimits {
+  /** How many calls, tasks or downloads there may be. */
+  readonly maxEntries: number
+  /** Bytes that one of them may keep. */
+  readonly maxEntryBytes: number
+  /** Bytes that all of them may keep. */
+  readonly maxBytes: number
+}
+
+export interface Feature {
+  /** What the query of a request names: with that, it is ours, whatever else it is. */
+  namedByHead?(req: IncomingMessage): readonly Named[]
+  /** What a message names. */
+  namedBy?(context: RequestContext, message: Message): Named | undefined
+  /** What this instance has under such a name. */
+  find?(name: string): Here<unknown, unknown>
+  /** Answers a request by its head. */
+  byHead?(context: RequestContext): Answer | undefined
+  /** Answers a POST by its messages. */
+  byMessage?(context: RequestContext): Answer | undefined
+  worker?(context: RequestContext): Worker | undefined
+  /** Changes the endpoint's answer. Called before the endpoint runs, once it is captured. */
+  rewrite?(context: RequestContext): void
+  /** Answers by what was kept of an instance that has gone; `undefined`: that is not its own. */
+  answerKept?(context: RequestContext, kept: KeptValue): Answer | undefined
+  readonly links?: { for(caller: Caller): MakeLink }
+  /** For transports that are no HTTP. */
+  readonly onWires?: { readonly resources?: WireResources; readonly tokens?: WireTokens }
+  counts?(): FeatureCounts
+  fullness?(): Readonly<Partial<Record<'calls' | 'tasks', Fullness>>>
+  /** The process is about to end; clients come back within so many milliseconds, if at all. */
+  beginClosing?(comesBackWithin: number): void
+  /** From now on, calls without a client end after so many milliseconds. */
+  abandonAfter?(milliseconds: number): void
+  whenIdle?(): Promise<void>
+  /** The time for closing is over: whoever waits gets an error. */
+  expire?(): void
+}
+
+/** What the value of an option carries (`partOf`). */
+export type FeatureCode = (parts: InstanceParts, limits: FeatureLimits) => Feature

@@ -1,0 +1,21 @@
+// The optional parts of one instance, in the order in which they are asked.
+import { ResumeTokens } from './calls/resume-tokens.js'
+import type { ResumeTokensSettings } from './calls/token-calls.js'
+import type { Feature, FeatureCode, FeatureLimits } from './endpoint/feature.js'
+import type { InstanceParts } from './endpoint/instance-parts.js'
+import type { Settings } from './options/options.js'
+import { codeOf, type Part } from './options/part.js'
+
+/** @param tokens `undefined`: neither resume tokens nor the rounds of `disconnectAfter`. */
+export function featuresOf(
+  { tasks, resources }: Pick<Settings, 'tasks' | 'resources'>,
+  tokens: ResumeTokensSettings | undefined,
+  parts: InstanceParts,
+  limits: FeatureLimits
+): readonly Feature[] {
+  const carriedBy = (part: Part<string> | false | undefined): Feature | undefined =>
+    codeOf<FeatureCode>(part || undefined)?.(parts, limits)
+  return [carriedBy(tasks), tokens && new ResumeTokens(parts, tokens), carriedBy(resources)].filter(
+    feature => feature !== undefined
+  )
+}
