@@ -198,7 +198,7 @@ describe('onReconnect', () => {
       whole(response('3'))
     )
     const options = {
-      idleTimeout: 60,
+      idleTimeout: 1000,
       minTimeout: 1,
       maxTimeout: 9,
       onReconnect: (one: Reconnection) => told.push(one)
