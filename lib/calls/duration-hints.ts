@@ -26,7 +26,7 @@ export function addHints(
   hints: DurationHints,
   limit: number
 ): void {
-  if (hints.size === 0 || request?.method !== 'tools/list') return
+  if (request?.method !== 'tools/list') return
   if (!isComparable(request.params)) return
   // An answer that the endpoint has compressed could not be read.
   delete req.headers['accept-encoding']

@@ -84,7 +84,7 @@ export class ResumeTokens implements Feature {
 
   rewrite(context: RequestContext): void {
     const { hints, limits } = this.#calls.settings
-    addHints(context, hints, limits.maxCallBytes)
+    if (hints.size > 0) addHints(context, hints, limits.maxCallBytes)
   }
 
   answerKept(context: RequestContext, kept: KeptValue): Answer | undefined {

@@ -65,6 +65,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   session: string | undefined
   /** As its client has sent it: endpoints rewrite it to please their SDK. */
   readonly accept: string
+  /** What it prefers of how it is answered (RFC 7240). */
+  readonly prefer: string | undefined
   /** The body of a POST, once it has been read; `undefined` where that could not be done. */
   body: unknown
   /** The body could not be read ahead: `learnParsed` looks whether a parser behind us has. */
@@ -100,6 +102,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.method = req.method ?? ''
     this.session = sessionOf(req)
     this.accept = req.headers.accept ?? ''
+    this.prefer = headerOf(req, 'prefer')
   }
 
   /** The path as its client has named it, wherever the middleware is mounted. */
@@ -120,11 +123,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   get lastEventId(): string | undefined {
     return headerOf(this.req, 'last-event-id')
-  }
-
-  /** What it prefers of how it is answered (RFC 7240). */
-  get prefer(): string | undefined {
-    return headerOf(this.req, 'prefer')
   }
 
   get acceptsEvents(): boolean {

@@ -49,12 +49,6 @@ export function looksLikeStream(
   return Number(res.statusCode) === 200 && isEventStreamType(stringOf(contentType))
 }
 
-const CACHE_CONTROL = 'cache-control'.length
-
-export function isCacheControl(name: string): boolean {
-  return name.length === CACHE_CONTROL && /^cache-control$/i.test(name)
-}
-
 /** The `Cache-Control` that `compression` behind us sees: it does not touch `no-transform`. */
 export function untransformed(cacheControl: OutgoingHttpHeader | undefined): string {
   return withDirectives(stringOf(cacheControl), ['no-transform'])
@@ -139,6 +133,7 @@ export class CapturedHead {
     res.statusCode = statusCode
     res.statusMessage = statusMessage
     this.#own = own
+    this.#patched.hasHeaders = true
     own.takeOver(this.#patched)
   }
 }

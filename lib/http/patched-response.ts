@@ -98,6 +98,8 @@ export class PatchedResponse implements Layer {
   #watches = NO_WATCHES
   #endListeners: (() => void)[] | undefined
   #showsHead = false
+  /** The capture has headers that are not those of the wire, or a head that is sent later. */
+  hasHeaders = false
   /** The response is being written to the wire: `headersSent` is asked by the runtime. */
   isOnWire = false
 
@@ -135,10 +137,16 @@ export class PatchedResponse implements Layer {
       patched.top.flushHeaders()
     },
     setHeader(this: ServerResponse, name, value) {
-      return patchedOf(this).top.setHeader(name, value)
+      const patched = patchedOf(this)
+      return patched.hasHeaders
+        ? patched.top.setHeader(name, value)
+        : patched.methods.setHeader.call(this, name, value)
     },
     getHeader(this: ServerResponse, name) {
-      return patchedOf(this).top.getHeader(name)
+      const patched = patchedOf(this)
+      return patched.hasHeaders || isCacheControl(name)
+        ? patched.top.getHeader(name)
+        : patched.methods.getHeader.call(this, name)
     },
     destroy(this: ServerResponse, error) {
       const patched = patchedOf(this)
@@ -368,6 +376,13 @@ class HeadOnItsWay implements HeadInMaking {
     foldHeaders(headersIn(args), (name, value) => this.#layer.setHeader(name, value))
     this.#args = statusLineIn(args)
   }
+}
+
+const CACHE_CONTROL = 'cache-control'
+
+/** The one header of which a capture shows more than there is. */
+export function isCacheControl(name: string): boolean {
+  return name.length === CACHE_CONTROL.length && name.toLowerCase() === CACHE_CONTROL
 }
 
 function patchedOf(res: ServerResponse): PatchedResponse {

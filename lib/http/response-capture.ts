@@ -2,13 +2,7 @@
 // not hear of the socket until the stream is over.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
-import {
-  CapturedHead,
-  isCacheControl,
-  looksLikeStream,
-  readHead,
-  untransformed
-} from './captured-head.js'
+import { CapturedHead, looksLikeStream, readHead, untransformed } from './captured-head.js'
 import {
   CapturedWire,
   type CapturedWireHost,
@@ -21,7 +15,12 @@ import {
 import { callbackIn, hasChunk, headersSentError, tooLate, withBytes } from './chunk.js'
 import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
-import { type CapturingLayer, patchedResponse, type PatchedResponse } from './patched-response.js'
+import {
+  type CapturingLayer,
+  isCacheControl,
+  patchedResponse,
+  type PatchedResponse
+} from './patched-response.js'
 import { warnOfThrow } from './warnings.js'
 
 /**
@@ -364,7 +363,10 @@ export class ResponseCapture
     this.head.accept(args)
     this.#holdEvents()
     this.#isHeadHeld = this.#attempt(() => capture.sendHead?.() ?? false) === false
-    if (this.#isHeadHeld) this.next.showHead()
+    if (this.#isHeadHeld) {
+      this.next.showHead()
+      this.next.hasHeaders = true
+    }
     // An endpoint may write its head and then nothing for minutes: the link must be sent now.
     process.nextTick(() => {
       if (this.#phase === 'headed' && this.#step('begin')) this.#begin(capture)
