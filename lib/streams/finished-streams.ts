@@ -47,6 +47,8 @@ const BEING_READ = 2
 
 export class FinishedStreams {
   readonly #kept = new Map<string, Stream>()
+  /** Those that were being read when they ended, which are yet to be ranked: most never are. */
+  readonly #unranked = new Set<Stream>()
   readonly #shares: FairShares<Stream>
   readonly #limits: FinishedLimits
   readonly #tombstones: FairStore<Tombstone>
@@ -107,15 +109,20 @@ export class FinishedStreams {
   keep(stream: Stream): void {
     const rank = rankOf(stream)
     if (stream.keptAs === rank) return
+    const isNew = stream.keptAs === undefined
     stream.keptAs = rank
     stream.keptUntil = now() + this.#timeOf(rank)
-    this.#kept.set(stream.id, stream)
+    if (isNew) this.#kept.set(stream.id, stream)
+    // A call that is over at once has been read to its end in the same tick.
+    if (isNew && rank === BEING_READ) return void this.#unranked.add(stream)
+    this.#unranked.delete(stream)
     this.#shares.put(stream.owner, stream, rank)
   }
 
   delete(stream: Stream): void {
     if (!this.#kept.delete(stream.id)) return
     stream.keptAs = undefined
+    this.#unranked.delete(stream)
     this.#shares.drop(stream.owner, stream)
   }
 
@@ -144,6 +151,8 @@ export class FinishedStreams {
    * used. `false`: none, or `wantedBy` has much more; or none delivered (`isDelivered`).
    */
   evict(wantedBy?: string, isDelivered = false): boolean {
+    for (const one of this.#unranked) this.#shares.put(one.owner, one, BEING_READ)
+    this.#unranked.clear()
     const stream = this.#shares.next(wantedBy)
     if (stream === undefined || (isDelivered && rankOf(stream) !== DELIVERED)) return false
     this.#replace(stream, true)
