@@ -38,7 +38,7 @@ export interface AnswerSink {
   failed(fault: StreamFault): void
 }
 
-/** Counted in steps of so many bytes, so that whole events cost nothing. */
+/** Counted in steps of so many bytes, so that what is small and soon whole costs nothing. */
 const COUNTED_STEP = 4096
 
 export class EndpointMessages {
@@ -119,7 +119,8 @@ export class EndpointMessages {
 
   #gather(body: GatheredBytes, bytes: Uint8Array): StreamFault | undefined {
     const size = body.size + bytes.length
-    if (size <= this.#limits.body && this.#count(size)) return void body.add(bytes)
+    const counted = size - (size % COUNTED_STEP)
+    if (size <= this.#limits.body && this.#count(counted)) return void body.add(bytes)
     this.drop()
     return 'overflow'
   }

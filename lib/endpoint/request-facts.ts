@@ -135,7 +135,9 @@ export class RequestFacts {
 
 /** A URI without what may be secret in it: log-in, query, fragment. */
 function bare(uri: string): string {
-  return uri.replace(/[?#].*$/s, '').replace(/\/\/[^/@]*@/, '//')
+  const plain = uri.replace(/[?#].*$/s, '')
+  if (/^data:/i.test(plain)) return 'data:'
+  return plain.includes('@') ? plain.replace(/^([\w+.-]*:(?:\/\/)?)?.*@/s, '$1') : plain
 }
 
 /** Most requests have one message: a list is made for it, and copied for each further one. */

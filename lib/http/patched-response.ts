@@ -94,7 +94,7 @@ export class PatchedResponse implements Layer {
   #capture: CapturingLayer | undefined
   /** Made once, to the endpoint's own head. */
   #changes = NO_CHANGES
-  #lastChange: HeadChange | undefined
+  #lastChanges = NO_CHANGES
   #watches = NO_WATCHES
   #endListeners: (() => void)[] | undefined
   #showsHead = false
@@ -167,7 +167,7 @@ export class PatchedResponse implements Layer {
 
   /** At the wire, whatever the head is by then, and whoever has written it. */
   changeLastHead(change: HeadChange): void {
-    this.#lastChange = change
+    this.#lastChanges = [...this.#lastChanges, change]
   }
 
   /** The one that rewrites it; `make`: where there is none yet. */
@@ -197,7 +197,7 @@ export class PatchedResponse implements Layer {
     this.capture(undefined)
     const isNeeded =
       this.#rewriter !== undefined ||
-      this.#lastChange !== undefined ||
+      this.#lastChanges !== NO_CHANGES ||
       this.#endListeners !== undefined ||
       this.#changes !== NO_CHANGES ||
       this.#watches !== NO_WATCHES
@@ -266,11 +266,11 @@ export class PatchedResponse implements Layer {
   writeHead(args: readonly unknown[]): ServerResponse {
     const { res, methods } = this
     if (this.#watches !== NO_WATCHES) this.#tell(watch => watch.head(args))
-    const change = this.#lastChange
-    if (change === undefined) return methods.writeHead.apply(res, args as unknown[])
-    this.#lastChange = undefined
+    const changes = this.#lastChanges
+    if (changes === NO_CHANGES) return methods.writeHead.apply(res, args as unknown[])
+    this.#lastChanges = NO_CHANGES
     const head = new HeadOnItsWay(res, this, args)
-    change(head)
+    for (const change of changes) change(head)
     return methods.writeHead.apply(res, head.args as unknown[])
   }
 

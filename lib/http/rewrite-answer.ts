@@ -33,9 +33,11 @@ export interface Rewriting {
   readonly limit: number
   /** Shares what is unchanged with the original; `undefined`: the message stays as it is. */
   readonly rewrite?: (message: Message, header: ReadHeader) => Message | undefined
+  /** Whether a head is held until the first message has come, for headers that depend on it. */
+  readonly holdsHead?: (header: ReadHeader) => boolean
   /**
-   * The head is held until the first message has come, and gets these headers then. `first`: that
-   * message, or all of a JSON answer; empty if there is none, or it is too large.
+   * What a held head gets then. `first`: that message, or all of a JSON answer; empty if there is
+   * none, or it is too large.
    */
   readonly headersFor?: (
     first: readonly Message[],
@@ -88,7 +90,6 @@ class RewrittenAnswer implements Layer {
   add(rewriting: Rewriting): void {
     this.#rewritings = [rewriting, ...this.#rewritings]
     this.#limit = Math.max(this.#limit, rewriting.limit)
-    this.#isHeadDue ||= rewriting.headersFor !== undefined
   }
 
   get #res(): ServerResponse {
@@ -174,6 +175,9 @@ class RewrittenAnswer implements Layer {
     if (Number(head[0]) !== 200 || !isPlain) this.#state = 'untouched'
     else if (isJsonType(contentType)) this.#state = 'json'
     else this.#state = isEventStreamType(contentType) ? 'events' : 'untouched'
+    this.#isHeadDue =
+      this.#state !== 'untouched' &&
+      this.#rewritings.some(({ holdsHead }) => holdsHead?.(header) === true)
     return this.#state
   }
 
@@ -226,6 +230,8 @@ class RewrittenAnswer implements Layer {
       this.#head = statusLineIn(head) as HeadArguments
     }
     this.#next.setHeader(name, value)
+    const header: ReadHeader = own => stringOf(this.#next.getHeader(own))
+    this.#header = header
   }
 
   // The body
@@ -284,14 +290,13 @@ class RewrittenAnswer implements Layer {
 
   /** `undefined`: there was nothing to change. */
   #changed(json: Buffer): Buffer | undefined {
-    if (json.length > this.#limit) return undefined
-    const messages: Message[] = []
-    const changed = rewrittenJson(json, message => {
-      messages.push(message)
-      return this.#rewritten(message, json.length)
-    })
-    if (messages.length > 0) this.#completeHead(messages)
-    return changed
+    if (json.length > this.#limit) return void this.#completeHead([])
+    return rewrittenJson(
+      json,
+      // First, as others look at the headers.
+      messages => this.#completeHead(messages),
+      message => this.#rewritten(message, json.length)
+    )
   }
 
   #rewritten(message: Message, size: number): Message | undefined {
@@ -358,7 +363,11 @@ class RewrittenEvents {
 type Rewrite = (message: Message) => Message | undefined
 
 /** `undefined`: there is nothing to change, so that the bytes stay what they were. */
-function rewrittenJson(json: Buffer, rewrite: Rewrite): Buffer | undefined {
+function rewrittenJson(
+  json: Buffer,
+  onMessages: (messages: readonly Message[]) => void,
+  rewrite: Rewrite
+): Buffer | undefined {
   const text = json.toString('utf8')
   let body: unknown
   try {
@@ -366,6 +375,8 @@ function rewrittenJson(json: Buffer, rewrite: Rewrite): Buffer | undefined {
   } catch {
     return undefined
   }
+  const messages = [body].flat().filter(isObject)
+  if (messages.length > 0) onMessages(messages)
   let hasChanged = false
   const changed = (message: unknown): unknown => {
     const rewritten = isObject(message) ? rewrite(message) : undefined

@@ -11,6 +11,8 @@ const SHARE = 20
 /** Streams of each group that are listed. */
 const MOST_LISTED = 30
 const MOST_VIEWERS = 8
+/** Milliseconds until a viewer has to come again, and `allow` is asked again. */
+const LONGEST_LOOK = 5 * 60_000
 /** Milliseconds between two points of the chart, and that the chart is long. */
 const STEP = 5000
 const SPAN = 15 * 60_000
@@ -25,12 +27,19 @@ interface Point {
   readonly failed: number
 }
 
+interface Viewer {
+  /** Everything is yet to be sent. */
+  isNew: boolean
+  /** It has not taken what was sent last. */
+  isFull: boolean
+  readonly since: number
+}
+
 export class Feed {
   readonly #streams: McpStreams
   readonly #token: string | undefined
   readonly #watch: Watch
-  /** Who looks, and whether everything is yet to be sent. */
-  readonly #viewers = new Map<ServerResponse, 'new' | 'current'>()
+  readonly #viewers = new Map<ServerResponse, Viewer>()
   #points: Point[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
   #hasChanged = false
@@ -52,7 +61,10 @@ export class Feed {
   /** @param res with its head written. */
   add(res: ServerResponse): void {
     if (this.#viewers.size === 0) this.#watch.begin()
-    this.#viewers.set(res, 'new')
+    const viewer = { isNew: true, isFull: false, since: performance.now() }
+    this.#viewers.set(res, viewer)
+    res.on('drain', () => (viewer.isFull = false))
+    res.on('error', () => this.#left(res))
     res.once('close', () => this.#left(res))
     this.#hasChanged = true
     this.#plan()
@@ -96,20 +108,26 @@ export class Feed {
       requests: this.#watch.entries,
       points: this.#points
     })
-    for (const [res, state] of this.#viewers) {
+    for (const [res, viewer] of this.#viewers) {
       // What a slow viewer misses is made up for by everything.
-      if (res.writableNeedDrain) this.#viewers.set(res, 'new')
+      if (viewer.isFull) viewer.isNew = true
       else {
-        res.write(state === 'new' ? eventOf(all()) : newsText)
-        this.#viewers.set(res, 'current')
+        viewer.isFull = !res.write(viewer.isNew ? eventOf(all()) : newsText)
+        viewer.isNew = false
       }
+      // A server that is about to end does not wait for who looks.
+      if (stats.isClosing || begun - viewer.since > LONGEST_LOOK) this.#end(res, viewer)
     }
     const end = performance.now()
     this.#updatedAt = end
     this.#nextAt = end + Math.max(SHORTEST, (end - begun) * SHARE)
-    // A server that is about to end does not wait for who looks.
-    if (stats.isClosing) for (const res of this.#viewers.keys()) res.end()
-    else this.#plan()
+    if (this.#viewers.size > 0) this.#plan()
+  }
+
+  #end(res: ServerResponse, { isFull }: Viewer): void {
+    this.#left(res)
+    if (isFull) res.destroy()
+    else res.end()
   }
 
   /** `undefined`: it is not time yet. Nothing is drawn of the time when nobody has looked. */

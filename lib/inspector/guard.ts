@@ -3,7 +3,10 @@ import type { IncomingMessage } from 'node:http'
 import { isForeignOrigin, isLoopbackAddress, isLoopbackName } from '../access/guards.js'
 
 /** What proxies add: then the address at the other end of the socket says nothing of the user. */
-const OF_A_PROXY = /^(?:forwarded|via|x-real-ip|x-client-ip|x-forwarded(?:-.*)?|cf-connecting-ip)$/
+const OF_A_PROXY = new RegExp(
+  '^(?:forwarded|via|cdn-loop|true-client-ip|(?:cf|fastly|fly)-.*' +
+    '|x-(?:real-ip|client-ip|amzn-trace-id|(?:forwarded|original|envoy)(?:-.*)?))$'
+)
 
 const REMEDY =
   'Open it on the machine itself, as http://localhost:<port>, or through an SSH tunnel\n' +
@@ -21,6 +24,9 @@ export function whyNotLocal(req: IncomingMessage): string | undefined {
 function whyNot(req: IncomingMessage): string | undefined {
   if (!isLoopbackAddress(req.socket.remoteAddress))
     return 'this request has come from another machine'
+  // No browser speaks it, and nginx does if it is not told otherwise.
+  if (req.httpVersionMajor === 1 && req.httpVersionMinor === 0)
+    return 'this request has come through a proxy (HTTP/1.0)'
   const header = Object.keys(req.headers).find(name => OF_A_PROXY.test(name))
   if (header !== undefined) return `this request has come through a proxy (header ${header})`
   // Under DNS rebinding, another site's page asks under a name of its own.
@@ -39,5 +45,7 @@ function hostnameIn(host: string | undefined): string {
 /** Whether a browser says that another page than the inspector's has made the request. */
 export function isOfOtherPage(req: IncomingMessage): boolean {
   const site = req.headers['sec-fetch-site']
-  return site !== undefined && site !== 'same-origin' && site !== 'none'
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none'
+  // Without TLS, browsers send it to names of the machine alone.
+  return isForeignOrigin(req, NONE)
 }

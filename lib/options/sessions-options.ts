@@ -26,7 +26,8 @@ export function checkSessions(value: unknown): Fault | undefined {
   if (value === 'forward' || value === 'local')
     return { text: `has moved to the backplane: redisBackplane({ sessions: '${value}' })` }
   const fault = checkParts(value)
-  if (fault !== undefined) return fault
+  // What was given may be the secret.
+  if (fault !== undefined) return { text: fault.text }
   const { survive, secret } = value as Partial<SessionsOptions>
   if (survive === undefined) return { text: 'must have `survive`, true or false' }
   if (!survive || secret !== undefined) return undefined

@@ -49,7 +49,8 @@ export class ResourceLinks {
       type: 'resource_link',
       uri:
         this.#publicUrl === undefined
-          ? downloadTarget(requestUrl, id)
+          ? // Whoever gets a link for all is not to get what its maker's URL says besides.
+            downloadTarget(anyone ? '' : requestUrl, id)
           : downloadUrl(this.#publicUrl, id),
       name,
       ...(mimeType !== false && { mimeType })

@@ -39,6 +39,7 @@ export function sealHead(
 ): void {
   rewriteAnswer(res, {
     limit: LONGEST_RESULT,
+    holdsHead: header => header(SESSION) !== undefined,
     headersFor(first, header) {
       const endpointId = header(SESSION)
       if (endpointId === undefined) return {}

@@ -141,24 +141,32 @@ export class SurvivingSessions {
     }
     if (session === undefined) return next()
     if (soleRequest !== undefined) this.#shared?.noteWish(session.name, soleRequest)
-    if (isBeginning || session.state !== 'unproved') return this.#pass(context, session, next)
+    // What has changed in the session is news for its next stream, and not for a new session.
+    const mayNotify = isOfClient && !isBeginning
+    if (isBeginning || session.state !== 'unproved')
+      return this.#pass(context, session, mayNotify, next)
     this.#revivals
       .prove(session, req, owner)
       .then(proof => {
         // Its client has left, and an endpoint would not hear of that any more.
         if (req.method === 'GET' && req.socket.destroyed) return
-        if (proof !== 'full') return this.#pass(context, session, next)
+        if (proof !== 'full') return this.#pass(context, session, mayNotify, next)
         this.#parts.count('refused', undefined, 'full')
         refuse(res, 503, 'endpoint-failed', { 'Retry-After': '1' })
       })
       .catch((error: unknown) => (canAnswer(res) ? next(error) : res.destroy()))
   }
 
-  #pass({ req, res }: RequestContext, session: Session, next: () => void): void {
+  #pass(
+    { req, res }: RequestContext,
+    session: Session,
+    mayNotify: boolean,
+    next: () => void
+  ): void {
     // An id that it has never had: the endpoint itself says that it does not know it.
     if (session.state !== 'ended') {
       showSession(req, session.endpointId)
-      translateHead(res, session, !isLoopback(req))
+      translateHead(res, session, mayNotify)
     }
     next()
   }
@@ -190,6 +198,8 @@ export class SurvivingSessions {
     }
     const session = this.#keep(new Session(id, owner, endpointId))
     session.state = 'known'
+    // The head had the endpoint's id when it was looked at.
+    this.#parts.sessions.see(owner, session.name)
     return id
   }
 

@@ -155,6 +155,8 @@ describe('5,000 clients that initialize, call and vanish', () => {
         resumes: 0,
         recoveries: 0,
         recoveryTime: 0,
+        repeats: 0,
+        upgrades: 0,
         refusalsForRoom: 0,
         revivals: 0
       },

@@ -1,6 +1,8 @@
 // Who may look at the inspector, and what its files are.
 
 import { describe, expect, it } from '@jest/globals'
+import { connect, type AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import supertest from 'supertest'
 import type { RequestHandler } from 'express'
 import { mcpStreams, type McpStreams } from '../../../lib/index.js'
@@ -61,6 +63,14 @@ describe('without option allow', () => {
     }
   )
 
+  it('nobody sees it over HTTP/1.0, which no browser speaks, and proxies do', async () => {
+    const { server } = await open()
+    const { port } = server.address() as AddressInfo
+    const socket = connect(port, '127.0.0.1')
+    socket.end('GET /mcp-streams/ HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n')
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 403 [^]* through a proxy \(HTTP\/1\.0\)\./)
+  })
+
   it.each(['evil.example', '127.0.0.1.evil.example:80', 'localhost.evil.example', '', '%%'])(
     'no page of another site sees it by DNS rebinding: Host %p',
     async host => {
@@ -92,6 +102,15 @@ describe('with option allow', () => {
     await asked().set('Host', 'ops.example').set('Authorization', 'Basic b3BzOg==').expect(200)
     const { text } = await asked().expect(403)
     expect(text).toBe('You may not look at this page: option `allow` says no\n')
+  })
+
+  it('no page of another site follows, whether or not its browser says more than that', async () => {
+    const { server } = await allowing(() => true)
+    for (const header of ['Origin', 'Sec-Fetch-Site'])
+      await supertest(server)
+        .get('/mcp-streams/events')
+        .set(header, header === 'Origin' ? 'http://evil.example' : 'cross-site')
+        .expect(403)
   })
 
   it('it may take its time', async () => {

@@ -117,6 +117,14 @@ describe('what a handler gets', () => {
     expect(link.uri).toMatch(/^\?tenant=7&x=%3C%3E&download=[\w-]{21}$/)
   })
 
+  it('tells those for whom anyone may open it nothing of that query', async () => {
+    const { inTool, headers, url } = await serveLinks()
+    const link = await inTool(make => make(URI, { anyone: true }), headers, {
+      url: `${url}?api_key=secret`
+    })
+    expect(link.uri).toMatch(/^\?download=[\w-]{21}$/)
+  })
+
   it('is absolute with publicUrl', async () => {
     const { linkTo } = await serveLinks({ publicUrl: 'https://mcp.example/gateway/mcp?tenant=7' })
     expect((await linkTo()).link.uri).toMatch(

@@ -188,6 +188,17 @@ describe('a session that has outlived its process', () => {
     expect(given).toEqual([...endpoint.sessions.keys()])
   })
 
+  it('gives them to it before as well', async () => {
+    const options = { ...SURVIVING, resources: resources({ open: uri => ({ body: Buffer.from(uri) }) }) }
+    for (const endpoint of [sdkV1Stateful(), sdkV1Stateful({ enableJsonResponse: true })]) {
+      const { url } = await serve(endpoint, options)
+      const { headers } = await initializeSession(url, VERSION, {}, { resourceStreaming: {} })
+      const accept = 'application/json, text/event-stream, */*'
+      const wanted = request(1, 'resources/stream', { uri: 'a:1' })
+      expect((await ended(post(url, wanted, { ...headers, accept }))).text).toBe('a:1')
+    }
+  })
+
   it('is not begun again where the endpoint has ended it while it ran', async () => {
     const { url, headers, endpoint } = await begun()
     await ended(post(url, count(1), headers))
@@ -302,6 +313,26 @@ describe('an endpoint that is out of the ordinary', () => {
     for (const { headers } of sessions) await ended(post(url, request(1, 'tools/list'), headers))
     const seen = endpoint.requests.map(({ req }) => req.headers['mcp-session-id'])
     expect(seen).toEqual([undefined, 'mine', undefined, 'mine', 'mine', 'mine'])
+  })
+
+  it('refuses the first request of a session by 400, which is no word about the session', async () => {
+    const endpoint = rawEndpoint(({ res }) => void res.writeHead(400).end(), { session: 'mine' })
+    const { url } = await serve(endpoint, SURVIVING)
+    const { headers } = await initializeSession(url, VERSION)
+    endpoint.calls.length = 0
+    const refused = await ended(post(url, request(1, 'tools/list'), headers))
+    expect(refused.status).toBe(400)
+  })
+
+  it('gives a head without a session at once', async () => {
+    const endpoint = rawEndpoint(({ message, res, result }) => {
+      if (message.method !== 'initialize') return result()
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': soon\n\n')
+    })
+    const { url } = await serve(endpoint, SURVIVING)
+    const answer = await post(url, request(1, 'initialize', { protocolVersion: VERSION }))
+    expect(answer.status).toBe(200)
+    answer.destroy()
   })
 
   it('gets the id that it has given where it is too long to be sealed', async () => {
