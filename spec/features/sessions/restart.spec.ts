@@ -189,7 +189,10 @@ describe('a session that has outlived its process', () => {
   })
 
   it('gives them to it before as well', async () => {
-    const options = { ...SURVIVING, resources: resources({ open: uri => ({ body: Buffer.from(uri) }) }) }
+    const options = {
+      ...SURVIVING,
+      resources: resources({ open: uri => ({ body: Buffer.from(uri) }) })
+    }
     for (const endpoint of [sdkV1Stateful(), sdkV1Stateful({ enableJsonResponse: true })]) {
       const { url } = await serve(endpoint, options)
       const { headers } = await initializeSession(url, VERSION, {}, { resourceStreaming: {} })
