@@ -119,7 +119,7 @@ export class EndpointMessages {
 
   #gather(body: GatheredBytes, bytes: Uint8Array): StreamFault | undefined {
     const size = body.size + bytes.length
-    const counted = size - (size % COUNTED_STEP)
+    const counted = size < COUNTED_STEP ? 0 : size
     if (size <= this.#limits.body && this.#count(counted)) return void body.add(bytes)
     this.drop()
     return 'overflow'
