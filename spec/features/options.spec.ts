@@ -530,7 +530,9 @@ describe('the message of a fault', () => {
 
   it.each([
     { sessions: { survive: true, secret: 'hush' } },
-    { sessions: { survive: true, secret: ['hush'] } }
+    { sessions: { survive: true, secret: ['hush'] } },
+    { sessions: 'hush' },
+    { sessions: { survive: 'hush' } }
   ])('of %j does not have the secret', options => {
     expect(message(options)).not.toContain('hush')
   })

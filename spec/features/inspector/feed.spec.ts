@@ -210,7 +210,7 @@ describe('the inspector never tells', () => {
     response.destroy()
     await get(streamUrl(response, url), { ...headers, 'last-event-id': `${id}.r1.1` })
     await ended(get(`${url}?stream=${'secret'.repeat(3)}xyz`, headers))
-    const uri = 'db://secret-user@host/row?key=secret-key#secret'
+    const uri = 'db://secret-user:secret@secret@host/row?key=secret-key#secret'
     await ended(post(url, request(2, 'resources/read', { uri }), headers))
     await viewer.until(({ stats }) => stats.refusals === 1 && stats.resumes === 1)
     viewer.leave()

@@ -338,6 +338,19 @@ describe('an endpoint that is out of the ordinary', () => {
     answer.destroy()
   })
 
+  it('gives at once what is too large to be sealed', async () => {
+    const endpoint = rawEndpoint(({ message, res, result }) => {
+      if (message.method !== 'initialize') return result()
+      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Mcp-Session-Id': 'mine' })
+      const text = 'x'.repeat(1024 * 1024)
+      res.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id: message.id, result: { text } })}\n\n`)
+    })
+    const { url } = await serve(endpoint, SURVIVING)
+    const answer = await post(url, request(1, 'initialize', { protocolVersion: VERSION }))
+    expect([answer.status, answer.headers['mcp-session-id']]).toEqual([200, 'mine'])
+    answer.destroy()
+  })
+
   it('gets the id that it has given where it is too long to be sealed', async () => {
     const session = 'x'.repeat(4000)
     const { url } = await serve(
