@@ -3,6 +3,7 @@ import { CollectedRun } from '../endpoint/collected-run.js'
 import { StreamedRun } from '../endpoint/streamed-run.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import type { Worker } from '../endpoint/feature.js'
+import { workerFor } from './features.js'
 import type { Answer, Context } from './route.js'
 
 export function endpoint(context: Context): Answer {
@@ -52,15 +53,6 @@ function mayBeSlow(context: Context): boolean {
 export function calls(context: Context): Answer | undefined {
   const worker = workerFor(context)
   return worker && (() => workOn(context, worker))
-}
-
-/** What works on a request beside the endpoint; `undefined`: nothing does. */
-function workerFor(context: Context): Worker | undefined {
-  for (const feature of context.instance.features) {
-    const worker = feature.worker?.(context)
-    if (worker !== undefined) return worker
-  }
-  return undefined
 }
 
 /** Adds to the endpoint's answer what the middleware can do. */
