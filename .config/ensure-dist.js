@@ -16,9 +16,16 @@ const sources = () => [
 // The types are what a build writes last, so an interrupted build counts as missing.
 const doors = [
   'index',
-  ...['client', 'client/node', 'cookie', 'inspector', 'redis', 'resources', 'tasks', 'wires'].map(
-    door => `${door}/index`
-  )
+  ...[
+    'client',
+    'client/node',
+    'features/cookie',
+    'features/tasks',
+    'inspector',
+    'redis',
+    'resources',
+    'wires'
+  ].map(door => `${door}/index`)
 ]
 const built = [
   'command/index.js',

@@ -26,18 +26,24 @@ const noGlobals = [
   'require'
 ]
 
-// Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- calls, resources, sessions <- routes <- middleware; access <- http;
+// Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- features, resources <- routes <- middleware; access <- http;
 // streams <- backplane <- redis, routes; streams <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
 ]
 const arrow = (folder, mayImport) => {
-  const allowed = mayImport.map(name => (name.endsWith('.js') ? name : `${name}/`)).join('|')
+  // Of `features/` each folder counts for itself.
+  const [parent, name] = folder.split('/')
+  const up = name === undefined ? '' : '\\.\\./'
+  const allowed = mayImport.map(other => {
+    const end = other.endsWith('.js') ? other : `${other}/`
+    return end.startsWith(`${parent}/`) ? end.slice(parent.length + 1) : up + end
+  })
   const reach =
     mayImport.length === 0 ? 'nothing outside itself' : `${mayImport.join(' and ')} only`
   return {
-    regex: allowed === '' ? '^\\.\\./' : `^\\.\\./(?!${allowed})`,
+    regex: allowed.length === 0 ? '^\\.\\./' : `^\\.\\./(?!${allowed.join('|')})`,
     message: `lib/${folder} imports ${reach}.`
   }
 }
@@ -130,7 +136,7 @@ export default defineConfig(
   },
   {
     // What is made for each request.
-    files: ['lib/{calls,endpoint,http,readers,routes,sessions,streams,tasks,wires}/**'],
+    files: ['lib/{endpoint,features,http,readers,routes,streams,wires}/**'],
     rules: { 'no-restricted-syntax': ['error', ...noDetours, ...noOldFunctions] }
   },
   {
@@ -163,17 +169,24 @@ export default defineConfig(
     rules: imports([arrow('endpoint', ['access', 'http', 'protocol', 'readers', 'streams'])])
   },
   {
-    files: ['lib/calls/**'],
+    files: ['lib/features/resume-tokens/**'],
     rules: imports([
-      arrow('calls', ['access', 'endpoint', 'http', 'protocol', 'readers', 'streams'])
+      arrow('features/resume-tokens', [
+        'access',
+        'endpoint',
+        'http',
+        'protocol',
+        'readers',
+        'streams'
+      ])
     ])
   },
   {
-    files: ['lib/tasks/**'],
+    files: ['lib/features/tasks/**'],
     rules: imports([
-      arrow('tasks', [
+      arrow('features/tasks', [
         'access',
-        'calls',
+        'features/resume-tokens',
         'endpoint',
         'http',
         'options',
@@ -208,14 +221,17 @@ export default defineConfig(
     files: ['lib/*.ts'],
     rules: imports([
       {
-        regex: '^\\./(?:check|client|command|cookie|inspector|proxy|redis|resources|tasks)/',
+        regex:
+          '^\\./(?:check|client|command|features/cookie|features/tasks|inspector|proxy|redis|resources)/',
         message: 'The main entry point loads no other.'
       }
     ])
   },
   {
-    files: ['lib/sessions/**'],
-    rules: imports([arrow('sessions', ['access', 'endpoint', 'http', 'protocol', 'streams'])])
+    files: ['lib/features/sessions/**'],
+    rules: imports([
+      arrow('features/sessions', ['access', 'endpoint', 'http', 'protocol', 'streams'])
+    ])
   },
   {
     files: ['lib/backplane/**'],
@@ -226,8 +242,8 @@ export default defineConfig(
     rules: imports([arrow('redis', ['backplane'])])
   },
   {
-    files: ['lib/cookie/**'],
-    rules: imports([arrow('cookie', ['access', 'endpoint', 'http', 'options'])])
+    files: ['lib/features/cookie/**'],
+    rules: imports([arrow('features/cookie', ['access', 'endpoint', 'http', 'options'])])
   },
   {
     files: ['lib/options/**'],
@@ -235,10 +251,10 @@ export default defineConfig(
       arrow('options', [
         'access',
         'backplane',
-        'calls',
+        'features/resume-tokens',
         'endpoint',
         'protocol',
-        'sessions',
+        'features/sessions',
         'streams'
       ])
     ])
@@ -255,7 +271,16 @@ export default defineConfig(
   {
     // It uses the middleware as applications do.
     files: ['lib/proxy/**'],
-    rules: imports([arrow('proxy', ['access', 'cookie', 'index.js', 'protocol', 'redis', 'tasks'])])
+    rules: imports([
+      arrow('proxy', [
+        'access',
+        'features/cookie',
+        'index.js',
+        'protocol',
+        'redis',
+        'features/tasks'
+      ])
+    ])
   },
   {
     // It sees what applications can see.

@@ -1,6 +1,6 @@
 // The optional parts of one instance, in the order in which they are asked.
-import { ResumeTokens } from './calls/resume-tokens.js'
-import type { ResumeTokensSettings } from './calls/token-calls.js'
+import { ResumeTokens } from './features/resume-tokens/resume-tokens.js'
+import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
 import type { Feature, FeatureCode, FeatureLimits } from './endpoint/feature.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
 import type { Settings } from './options/options.js'

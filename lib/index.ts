@@ -18,8 +18,8 @@ export type {
   BackplaneStats,
   InstanceStats
 } from './backplane/types.js'
-export type { DurationHint } from './calls/duration-hints.js'
-export type { ResumeTokenFault } from './calls/token-fault.js'
+export type { DurationHint } from './features/resume-tokens/duration-hints.js'
+export type { ResumeTokenFault } from './features/resume-tokens/token-fault.js'
 export {
   currentStream,
   type CurrentStream,
@@ -28,7 +28,7 @@ export {
 } from './http/handler-context.js'
 export { StreamError, type StreamFault } from './protocol/errors.js'
 export type { OwnerFunction } from './access/guards.js'
-export type { SessionsOptions } from './sessions/surviving-sessions.js'
+export type { SessionsOptions } from './features/sessions/surviving-sessions.js'
 export { corsHeaders } from './access/cors-headers.js'
 export type { StreamState } from './streams/stream-types.js'
 export type {

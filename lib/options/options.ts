@@ -2,11 +2,11 @@
 // Who adds one has both to write here, and a row of the table in options.md.
 import { defaultOwner, type OwnerFunction } from '../access/guards.js'
 import type { Backplane } from '../backplane/types.js'
-import { MOST_ROUNDS } from '../calls/interim-result.js'
+import { MOST_ROUNDS } from '../features/resume-tokens/interim-result.js'
 import type { ProgressSettings } from '../endpoint/progress-reports.js'
 import type { StreamError } from '../protocol/errors.js'
 import { isObject } from '../protocol/json-rpc.js'
-import type { SessionsOptions } from '../sessions/surviving-sessions.js'
+import type { SessionsOptions } from '../features/sessions/surviving-sessions.js'
 import {
   type Fault,
   isFunction,

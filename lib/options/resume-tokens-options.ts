@@ -1,5 +1,5 @@
 // Option `resumeTokens`: its meaning, its checks and its defaults.
-import type { DurationHint } from '../calls/duration-hints.js'
+import type { DurationHint } from '../features/resume-tokens/duration-hints.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { membersOf, must, oneOf, orFalse, wholeNumber } from './checks.js'
 

@@ -1,5 +1,5 @@
 // Option `sessions`: its checks and its defaults.
-import type { SessionsOptions, SessionsSettings } from '../sessions/surviving-sessions.js'
+import type { SessionsOptions, SessionsSettings } from '../features/sessions/surviving-sessions.js'
 import { type Fault, isSecrets, membersOf, must, wholeNumber } from './checks.js'
 
 const A_DAY = 24 * 60 * 60 * 1000

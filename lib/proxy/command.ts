@@ -1,10 +1,10 @@
 // The command `express-mcp-streams proxy <url>`: makes any MCP endpoint durable, from in front.
 import type { AddressInfo } from 'node:net'
-import { ownerCookie, type OwnerCookieOptions } from '../cookie/index.js'
+import { ownerCookie, type OwnerCookieOptions } from '../features/cookie/index.js'
 import { mcpStreams, type Backplane, type McpStreams, type McpStreamsOptions } from '../index.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { redisBackplane, type RedisClient } from '../redis/index.js'
-import { tasks } from '../tasks/index.js'
+import { tasks } from '../features/tasks/index.js'
 import { type Arguments, type Environment, parse, UsageError } from './arguments.js'
 import { Target } from './forward.js'
 import { gateway } from './gateway.js'

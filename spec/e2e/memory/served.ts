@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { McpStreamsOptions, McpStreamsStats } from '../../../lib/index.js'
-import type { TasksOptions } from '../../../lib/tasks/index.js'
+import type { TasksOptions } from '../../../lib/features/tasks/index.js'
 import { start } from '../../bench/processes.js'
 
 export const MEBIBYTE = 1024 * 1024

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { root } from './project.js'
 
-const FEATURES = ['cookie', 'inspector', 'redis', 'resources', 'tasks']
+const FEATURES = ['features/cookie', 'features/tasks', 'inspector', 'redis', 'resources']
 /** Folders of entry points; `.` is the main one. The commands use some as applications do. */
 const DOORS = ['.', 'client', 'client/node', 'wires', ...FEATURES]
 

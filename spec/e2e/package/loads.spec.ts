@@ -8,7 +8,7 @@ import { root, run } from './project.js'
 
 /** Packages of parts that have a door of their own. */
 const OF_DOORS = {
-  cookie: ['cookie', 'cookie-parser', 'cookie-signature'],
+  'features/cookie': ['cookie', 'cookie-parser', 'cookie-signature'],
   resources: ['accepts', 'content-disposition', 'etag', 'fresh', 'mime-types', 'range-parser']
 }
 
@@ -71,13 +71,13 @@ describe('a door', () => {
       'required',
       'imported',
       "require('./dist/index.cjs')",
-      "await import('./dist/cookie/index.js')"
+      "await import('./dist/features/cookie/index.js')"
     ],
     [
       'imported',
       'required',
       "await import('./dist/index.js')",
-      "require('./dist/cookie/index.cjs')"
+      "require('./dist/features/cookie/index.cjs')"
     ]
   ])('of a middleware that was %s cannot be %s, and says so', async (_main, _door, main, door) => {
     const script = `

@@ -2,7 +2,10 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { readFileSync } from 'node:fs'
-import { tokenFaultMessage, type ResumeTokenFault } from '../../../lib/calls/token-fault.js'
+import {
+  tokenFaultMessage,
+  type ResumeTokenFault
+} from '../../../lib/features/resume-tokens/token-fault.js'
 import { parseClientOptions } from '../../../lib/client/options.js'
 import { parseResourceOptions } from '../../../lib/client/stream-resource-options.js'
 import { type McpStreamsOptions, OPTIONS, parseOptions } from '../../../lib/options/options.js'

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { currentStream, type McpStreamsOptions } from '../../../lib/index.js'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import {
   callTool,

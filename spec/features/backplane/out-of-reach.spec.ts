@@ -1,7 +1,7 @@
 // What the instances share, while one of them cannot ask for it: nobody is told by mistake that it
 // is lost.
 import { describe, expect, it } from '@jest/globals'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { ended, get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
 import { until } from '../../helpers/happenings.js'

@@ -10,7 +10,7 @@ import {
   type FetchLike,
   type TaskState
 } from '../../../lib/client/index.js'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import { until } from '../../helpers/happenings.js'
 import { connectV2, type ConnectV2Options } from '../../helpers/clients.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'

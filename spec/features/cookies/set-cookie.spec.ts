@@ -11,7 +11,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, RequestListener } from 'node
 import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import supertest from 'supertest'
-import { ownerCookie } from '../../../lib/cookie/index.js'
+import { ownerCookie } from '../../../lib/features/cookie/index.js'
 import { mcpStreams } from '../../../lib/index.js'
 import { selfSigned } from '../hand-off/self-signed.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'

@@ -1,7 +1,7 @@
 // An endpoint whose POSTs open a stream of two events, and the cookie that their answers bring.
 
 import type { RequestHandler } from 'express'
-import { ownerCookie, type OwnerCookieOptions } from '../../../lib/cookie/index.js'
+import { ownerCookie, type OwnerCookieOptions } from '../../../lib/features/cookie/index.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, headersFor, notification, post } from '../../helpers/mcp.js'

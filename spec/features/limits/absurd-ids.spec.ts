@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { resources } from '../../../lib/resources/index.js'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { callTool, get, headersFor, initialize, post, type RequestId } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'

@@ -3,7 +3,7 @@
 
 import { describe, expect, it, jest } from '@jest/globals'
 import type { McpStreamsOptions } from '../../../lib/index.js'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, headersFor, post, postModern, request, result } from '../../helpers/mcp.js'

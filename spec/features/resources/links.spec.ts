@@ -11,7 +11,7 @@ import {
   type McpStreamsOptions,
   type ResourceLink
 } from '../../../lib/index.js'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import {
   type OpenResource,
   readThrough,

@@ -4,7 +4,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { callTask, type TaskState } from '../../../lib/client/index.js'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'

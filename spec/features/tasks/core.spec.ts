@@ -3,7 +3,7 @@
 
 import { describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
-import { tasks, type TasksOptions } from '../../../lib/tasks/index.js'
+import { tasks, type TasksOptions } from '../../../lib/features/tasks/index.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { happenings } from '../../helpers/happenings.js'
 import {

@@ -1,7 +1,7 @@
 // How long a task can be found, what it costs, and what becomes of it when the process ends.
 
 import { describe, expect, it, jest } from '@jest/globals'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'

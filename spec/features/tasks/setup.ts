@@ -3,7 +3,7 @@
 
 import type { RequestHandler } from 'express'
 import type { McpStreamsOptions } from '../../../lib/index.js'
-import { tasks, type TasksOptions } from '../../../lib/tasks/index.js'
+import { tasks, type TasksOptions } from '../../../lib/features/tasks/index.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { post, request, result as resultOf, type RequestId } from '../../helpers/mcp.js'

@@ -2,7 +2,7 @@
 // alone, and many endpoints answer 400.
 
 import { describe, expect, it } from '@jest/globals'
-import { tasks } from '../../../lib/tasks/index.js'
+import { tasks } from '../../../lib/features/tasks/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { callTool, del, ended, get, headersFor, initialize, post } from '../../helpers/mcp.js'

@@ -1,0 +1,313 @@
+// The Resuming draft: a long call is answered with a token, by which its result is collected.
+import { nanoid } from 'nanoid'
+import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
+import { revisionIn } from '../../protocol/envelope.js'
+import {
+  cancellation,
+  isRequest,
+  isRequestId,
+  type Message,
+  type RequestMessage
+} from '../../protocol/json-rpc.js'
+import { isStateless } from '../../protocol/revisions.js'
+import { declaresStreams } from '../../protocol/stream-messages.js'
+import type { WireTokens } from '../../protocol/shared-wire.js'
+import {
+  type CapturedAnswerListener,
+  CollectedRun,
+  type EndpointCall
+} from '../../endpoint/collected-run.js'
+import type {
+  Answer,
+  Feature,
+  FeatureCounts,
+  Fullness,
+  Named,
+  Worker
+} from '../../endpoint/feature.js'
+import type { KeptValue } from '../../streams/directory.js'
+import type { ClientReply } from '../../endpoint/client-reply.js'
+import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import { refuseAndCount } from '../../endpoint/refusals.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
+import { answerJson } from '../../http/reply.js'
+import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
+import { tellEndpoint } from '../../endpoint/endpoint-client.js'
+import { endSession } from '../../endpoint/outcome.js'
+import { spliceJson } from '../../protocol/json-splice.js'
+import { type KeptCall, keptCallIn } from './call-log.js'
+import {
+  type Ask,
+  askOf,
+  type CallFacts,
+  endpointRequest,
+  hasToken,
+  tokenOf,
+  whyAnother
+} from './token-request.js'
+import type { CallStore } from './call-store.js'
+import { addHints, withHints } from './duration-hints.js'
+import { comeAgain, interimOf, mayBeShed, requestStateOf, withRounds } from './interim-result.js'
+import { HttpReply } from './call-reply.js'
+import { Call } from './call.js'
+import { refusalOf } from './token-fault.js'
+import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
+import { WiresTokens } from './wire-tokens.js'
+
+export class ResumeTokens implements Feature {
+  readonly onWires: { readonly tokens: WireTokens }
+  readonly #calls: TokenCalls
+
+  constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
+    this.#calls = new TokenCalls(parts, settings)
+    this.onWires = { tokens: new WiresTokens(this.#calls) }
+    parts.outcomes.add(outcome => this.#store.noteOutcome(outcome))
+  }
+
+  get #store(): CallStore {
+    return this.#calls.store
+  }
+
+  // Feature
+
+  namedBy(_context: RequestContext, message: Message): Named | undefined {
+    const name = tokenOf(message)
+    return name === undefined ? undefined : { kind: 'token', name }
+  }
+
+  worker(context: RequestContext): Worker | undefined {
+    const answer = this.#answerFor(context)
+    if (answer !== undefined) return { kind: 'answer', answer }
+    const begin = this.#beginFor(context)
+    return begin && { kind: 'collected', begin }
+  }
+
+  rewrite(context: RequestContext): void {
+    const { hints, limits } = this.#calls.settings
+    if (hints.size > 0) addHints(context, hints, limits.maxCallBytes)
+  }
+
+  answerKept(context: RequestContext, kept: KeptValue): Answer | undefined {
+    const call = keptCallIn(kept)
+    return call?.scope === context.scopeOf()
+      ? () => this.#giveKept(context, call, new CollectedRun(context).reply)
+      : undefined
+  }
+
+  counts(): FeatureCounts {
+    return this.#store.counts()
+  }
+
+  fullness(): { readonly calls: Fullness } {
+    const { bytes } = this.#store.counts()
+    return { calls: { used: bytes, max: this.#store.maxBytes } }
+  }
+
+  beginClosing(comesBackWithin: number): void {
+    this.#store.keepSince(comesBackWithin)
+  }
+
+  abandonAfter(milliseconds: number): void {
+    this.#store.beginClosing(milliseconds)
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#store.whenIdle()
+  }
+
+  expire(): void {
+    this.#store.close()
+  }
+
+  /** Answers a POST in the endpoint's place, whoever sent it; `undefined`: it is not for us. */
+  #answerFor(post: RequestContext): (() => void) | undefined {
+    const { facts, messages, isBatch } = post
+    if (!facts.hasMeta) return undefined
+    // Also those with invalid ids, as it is not known what the endpoint would do with them.
+    const asking = messages.filter(
+      ({ id, method }) => id !== undefined && typeof method === 'string'
+    )
+    if (!asking.some(message => this.#isKnown(message))) return undefined
+    // It is answered here, so the endpoint's own check of the origin does not run.
+    if (post.isForeign) return () => refuseAndCount(post, 403, 'foreign-origin')
+    if (isBatch) return () => this.#refuseBatch(post, asking)
+    return post.soleRequest === undefined ? () => this.#refuseId(post) : undefined
+  }
+
+  /** Makes a request wait for a call, if no other route answers; `undefined`: the endpoint's. */
+  #beginFor(post: RequestContext): ((run: CollectedRun) => void) | undefined {
+    const { owner, session, soleRequest: request } = post
+    if (request === undefined) return undefined
+    const { hasMeta } = post.facts
+    if (hasMeta && this.#isKnown(request)) return ({ reply }) => this.#resume(post, request, reply)
+    if (this.#calls.parts.isClosing) return undefined
+    const { shedAfter, offer } = this.#calls.settings
+    if (!hasMeta && post.prefer === undefined && shedAfter === null && offer === 'asked')
+      return undefined
+    const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
+    if (ask === undefined) return undefined
+    const place = { owner, sessionId: session, scope: post.scopeOf() }
+    const facts = this.#calls.admit(request, place, post.text)
+    return facts && (run => this.#begin(post, request, facts, ask, run))
+  }
+
+  #isKnown(message: Message): boolean {
+    const { areOn, shedAfter } = this.#calls.settings
+    return (
+      (areOn && hasToken(message)) ||
+      (shedAfter !== null && requestStateOf(message)?.kind === 'call')
+    )
+  }
+
+  /** By the kept answer of a call whose instance has gone. */
+  #giveKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
+    const { soleRequest: request } = post
+    if (request === undefined) return this.#refuseId(post)
+    const ask = askOf(post.prefer, request)
+    const answered = new HttpReply(post, request, ask.isByHeader, reply)
+    const fault = whyAnother(request, kept, post.scopeOf(), post.text)
+    if (fault === undefined) return answered.answer(kept.answer)
+    this.#calls.refuse(request, fault, answered)
+  }
+
+  /** For a request of 2026-07-28 whose client is told to send it again (`requestState`). */
+  #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
+    if (this.#calls.settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
+      return undefined
+    if (!isStateless(revisionOf(post, request)) || declaresStreams(request)) return undefined
+    const state = requestStateOf(request)
+    const rounds = state?.kind === 'endpoint' ? state.rounds : 0
+    return { isByHeader: false, wait: undefined, rounds }
+  }
+
+  #begin(
+    post: RequestContext,
+    request: RequestMessage,
+    facts: CallFacts,
+    ask: Ask,
+    run: CollectedRun
+  ): void {
+    const { method } = request
+    const { rounds } = ask
+    const { store, parts } = this.#calls
+    const interim = rounds === undefined ? interimOf(method, revisionOf(post, request)) : comeAgain
+    const call = new Call(facts, store, interim)
+    call.rounds = rounds
+    parts.debug('%s may be resumed with tokens', method)
+    const reply = new HttpReply(post, request, ask.isByHeader, run.reply)
+    call.join(undefined, reply, this.#waitOf(call, ask))
+    if (call.stream.isEnded) return run.withhold()
+    new TokenRun(this.#calls, call, post, reply.acceptsEvents).begin(request, run)
+  }
+
+  /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
+  #resume(post: RequestContext, request: RequestMessage, reply: ClientReply): void {
+    const ask = askOf(post.prefer, request)
+    const waiting = new HttpReply(post, request, ask.isByHeader, reply)
+    const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)
+    if (found === undefined) return
+    const token = tokenOf(request)
+    // A request with the token before asks again for a lost answer: it is no new round.
+    if (found.rounds !== undefined && token === found.nextToken) found.rounds++
+    found.join(token, waiting, this.#waitOf(found, ask))
+  }
+
+  #refuseId({ res, messages }: RequestContext): void {
+    const [request = {}] = messages
+    this.#calls.refuse(request, 'token-invalid')
+    answerJson(res, 200, refusalOf(null, 'token-invalid'))
+  }
+
+  /** After `maxRounds`, its client would not send it again: it waits with its connection. */
+  #waitOf(call: Call, ask: Ask): number {
+    const { rounds } = call
+    if (rounds === undefined) return waitOf(this.#calls.settings, ask)
+    const { shedAfter, maxRounds } = this.#calls.settings
+    return rounds < maxRounds ? (shedAfter ?? 0) : LONGEST_TIMEOUT
+  }
+
+  /** Refuses a batch (2025-03-26) as a whole: the endpoint cannot be given a part of it. */
+  #refuseBatch({ res }: RequestContext, asking: readonly Message[]): void {
+    const reason = 'token-in-batch'
+    this.#calls.parts.count('refused', undefined, reason)
+    answerJson(
+      res,
+      200,
+      `[${asking.map(({ id }) => refusalOf(isRequestId(id) ? id : null, reason)).join(',')}]`
+    )
+  }
+}
+
+function revisionOf(post: RequestContext, request: Message): string | undefined {
+  return post.revision ?? revisionIn(request)
+}
+
+/** The endpoint gets the request under another id; what it writes goes to those that wait. */
+class TokenRun implements CapturedAnswerListener {
+  readonly #calls: TokenCalls
+  readonly #call: Call
+  readonly #post: RequestContext
+  readonly #acceptsEvents: boolean
+
+  constructor(calls: TokenCalls, call: Call, post: RequestContext, acceptsEvents: boolean) {
+    this.#calls = calls
+    this.#call = call
+    this.#post = post
+    this.#acceptsEvents = acceptsEvents
+  }
+
+  begin(request: RequestMessage, run: CollectedRun): void {
+    const call = this.#call
+    const { req, session, text } = this.#post
+    const { parts, settings } = this.#calls
+    const id = nanoid()
+    const own = endpointRequest(request, id)
+    const asked: EndpointCall = {
+      message: own,
+      requestId: id,
+      text: text === undefined ? JSON.stringify(own) : spliceJson(text, request, own),
+      limit: settings.limits.maxCallBytes,
+      stream: call.stream,
+      collector: call
+    }
+    const work = run.ask(asked, this)
+    // The call may have ended before its callbacks are set below.
+    if (call.stream.isEnded) return work.leave()
+    const drained = (): void => work.drain()
+    const released = (): void => work.leave()
+    call.onDrain = drained
+    call.onReleased = released
+    // The client's own cancellation names an id that an endpoint with sessions does not know.
+    if (session === undefined) return
+    const cancelled = cancellation(id, 'The client has cancelled the request')
+    const tell = (by = req): void => void tellEndpoint(parts, by, cancelled, { sessionId: session })
+    call.onCancelled = tell
+  }
+
+  // CapturedAnswerListener
+
+  get isFull(): boolean {
+    return this.#call.stream.isFull
+  }
+
+  message(message: Message, text: string): void {
+    const { req, session } = this.#post
+    if (this.#acceptsEvents) this.#call.append(text)
+    else if (isRequest(message)) this.#calls.parts.unanswered.tell(req, [message.id], session)
+  }
+
+  answered(answer: EndpointAnswer): void {
+    const { session, owner } = this.#post
+    const { parts } = this.#calls
+    this.#call.settle(this.#rewritten(answer))
+    // [MCP] 404 ends the session. The client may have had its answer, so nobody else notices.
+    if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
+      endSession(parts, session, owner, true)
+  }
+
+  #rewritten(answer: EndpointAnswer): EndpointAnswer {
+    const { rounds, facts } = this.#call
+    if (rounds !== undefined) return withRounds(answer, rounds)
+    return facts.method === 'tools/list' ? withHints(answer, this.#calls.settings.hints) : answer
+  }
+}

@@ -1,0 +1,371 @@
+// Resume tokens in sessions on wires.
+import { nanoid } from 'nanoid'
+import { revisionIn } from '../../protocol/envelope.js'
+import {
+  cancellation,
+  cancelledRequest,
+  isRequest,
+  isResponse,
+  type Message,
+  type RequestId,
+  type RequestMessage
+} from '../../protocol/json-rpc.js'
+import {
+  isOurId,
+  OUR_ID,
+  type SessionTokens,
+  type TokensHost,
+  type WireMessage,
+  type WireTokens
+} from '../../protocol/shared-wire.js'
+import { foreignId, parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
+import { HandlerContext, runInContext } from '../../http/handler-context.js'
+import {
+  type Ask,
+  askOf,
+  type CallFacts,
+  endpointRequest,
+  hasToken,
+  withProgressToken,
+  progressTokenOf,
+  tokenOf
+} from './token-request.js'
+import { hinted } from './duration-hints.js'
+import { interimOf } from './interim-result.js'
+import { Call } from './call.js'
+import { type CallPlace, type TokenCalls, waitOf } from './token-calls.js'
+import { refusalOf } from './token-fault.js'
+import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
+
+/** One for all wires, so that a token is good on any; no HTTP header can carry it. */
+const ON_WIRES = '\0wires'
+/** How many `tools/list` requests are remembered, to add hints to their answers. */
+const MOST_LISTS = 100
+
+export class WiresTokens implements WireTokens {
+  readonly tokens: TokenCalls
+  readonly running = new Map<string, WireCall>()
+
+  constructor(tokens: TokenCalls) {
+    this.tokens = tokens
+  }
+
+  join(host: TokensHost): SessionTokens {
+    return new WireSessionTokens(this, host)
+  }
+
+  asking(id: RequestId): WireCall | undefined {
+    const call = this.running.get(parseForeignId(id)?.originId ?? '')
+    return call?.isAsking(id) === true ? call : undefined
+  }
+}
+
+class WireSessionTokens implements SessionTokens {
+  readonly #wires: WiresTokens
+  readonly #tokens: TokenCalls
+  readonly #host: TokensHost
+  readonly #place: CallPlace
+  /** The client's requests that wait for a call, of this session's server or another's. */
+  readonly #replies = new Map<RequestId, WireReply>()
+  readonly #calls = new Map<RequestId, WireCall>()
+  readonly #lists = new Set<RequestId>()
+
+  constructor(wires: WiresTokens, host: TokensHost) {
+    const { tokens } = wires
+    const { owner } = host
+    this.#wires = wires
+    this.#tokens = tokens
+    this.#host = host
+    const scope = tokens.parts.hash(JSON.stringify([owner, ON_WIRES]))
+    this.#place = { owner, sessionId: ON_WIRES, scope }
+  }
+
+  get isBusy(): boolean {
+    return this.#calls.size > 0
+  }
+
+  takeFromClient(message: Message, extra: unknown): boolean {
+    const { parts, settings } = this.#tokens
+    if (message.id === undefined || typeof message.method !== 'string') return false
+    if (hasToken(message)) {
+      this.#resume(message)
+      return true
+    }
+    if (!isRequest(message) || parts.isClosing) return false
+    const isHinted = message.method === 'tools/list' && settings.hints.size > 0
+    if (isHinted && this.#lists.size < MOST_LISTS) this.#lists.add(message.id)
+    const ask = this.#tokens.askOf(message, undefined)
+    const facts = ask && this.#tokens.admit(message, this.#place, undefined)
+    if (ask === undefined || facts === undefined) return false
+    this.#begin(message, facts, ask, extra)
+    return true
+  }
+
+  hinted(message: WireMessage): WireMessage {
+    if (!isResponse(message) || !this.#lists.delete(message.id)) return message
+    return { ...hinted(message, this.#tokens.settings.hints), jsonrpc: '2.0' }
+  }
+
+  takeFromServer(
+    message: WireMessage,
+    relatedRequestId: RequestId | undefined
+  ): Promise<void> | undefined {
+    const call = this.#callOf(message, relatedRequestId)
+    if (call === undefined)
+      return !isResponse(message) && isOurId(relatedRequestId) ? DONE : undefined
+    if (!isResponse(message)) return call.append(message)
+    this.#forget(call)
+    const isList = call.call.facts.method === 'tools/list'
+    call.settle(isList ? hinted(message, this.#tokens.settings.hints) : message)
+    this.#host.settled()
+    return DONE
+  }
+
+  answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
+    const call = this.#wires.asking(message.id)
+    if (call?.host.owner === this.#host.owner) call.answered(message, extra)
+  }
+
+  gone(requestId: RequestId, isCancelled: boolean): boolean {
+    const reply = this.#replies.get(requestId)
+    reply?.gone(isCancelled)
+    return reply !== undefined
+  }
+
+  wireLost(isKept: (requestId: RequestId) => boolean): void {
+    this.#lists.clear()
+    for (const reply of [...this.#replies.values()]) if (!isKept(reply.requestId)) reply.gone(false)
+  }
+
+  end(isCancelled: boolean): void {
+    for (const reply of [...this.#replies.values()]) reply.gone(isCancelled)
+    for (const { call } of [...this.#calls.values()]) {
+      if (isCancelled) call.cancel()
+      else call.fail('session-ended')
+    }
+  }
+
+  #begin(request: RequestMessage, facts: CallFacts, ask: Ask, extra: unknown): void {
+    const { store, settings, parts } = this.#tokens
+    const { method } = request
+    const call = new Call(facts, store, interimOf(method, revisionIn(request)))
+    parts.debug('%s on a wire may be resumed with tokens', method)
+    const asked = new WireCall(call, this.#host)
+    this.#calls.set(asked.requestId, asked)
+    this.#wires.running.set(asked.id, asked)
+    call.stream.signal.addEventListener('abort', () => this.#aborted(asked))
+    call.join(undefined, this.#replyTo(request), waitOf(settings, ask))
+    const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
+    const handler = new HandlerContext(parts, nanoid())
+    handler.collector = call
+    handler.take(call.stream)
+    if (!call.stream.isEnded) runInContext(handler, () => this.#host.sendToServer(own, extra))
+  }
+
+  #resume(request: Message & { readonly method?: unknown }): void {
+    const { settings } = this.#tokens
+    if (!isRequest(request)) {
+      this.#tokens.refuse(request, 'token-invalid')
+      return void this.#host.sendToClient(INVALID, undefined).catch(() => undefined)
+    }
+    const reply = this.#replyTo(request)
+    const found = this.#tokens.find(request, this.#place.scope, undefined, reply)
+    found?.join(tokenOf(request), reply, waitOf(settings, askOf(undefined, request)))
+  }
+
+  #replyTo(request: RequestMessage): WireReply {
+    const { id } = request
+    const reply = new WireReply(request, {
+      send: message => this.#host.sendToClient(message, id),
+      isOpen: asked => this.#wires.asking(asked) !== undefined,
+      over: one => void (this.#replies.get(id) === one && this.#replies.delete(id))
+    })
+    this.#replies.set(id, reply)
+    return reply
+  }
+
+  /** A notification that cancels a request of the server may come without the id of the call. */
+  #callOf(message: WireMessage, relatedRequestId: RequestId | undefined): WireCall | undefined {
+    if (isResponse(message)) return this.#calls.get(message.id)
+    const withdrawn = cancelledRequest(message)
+    return (
+      this.#calls.get(relatedRequestId ?? '') ??
+      (withdrawn === undefined
+        ? undefined
+        : [...this.#calls.values()].find(call => call.isAskingAs(withdrawn)))
+    )
+  }
+
+  #aborted(asked: WireCall): void {
+    asked.drained()
+    if (!this.#forget(asked)) return
+    asked.withdraw()
+    this.#host.settled()
+  }
+
+  #forget({ id, requestId }: WireCall): boolean {
+    this.#wires.running.delete(id)
+    return this.#calls.delete(requestId)
+  }
+}
+
+const DONE = Promise.resolve()
+
+const INVALID = JSON.parse(refusalOf(null, 'token-invalid')) as WireMessage
+
+/** Both sides get ids that are made here: the client may resume on another wire. */
+class WireCall {
+  readonly id = nanoid()
+  readonly requestId = OUR_ID + this.id
+  readonly call: Call
+  readonly host: TokensHost
+  #waiting: (() => void)[] = []
+
+  constructor(call: Call, host: TokensHost) {
+    this.call = call
+    this.host = host
+    const drained = (): void => this.drained()
+    call.onDrain = drained
+  }
+
+  isAsking(id: RequestId): boolean {
+    return this.call.stream.openRequests.has(id)
+  }
+
+  /** The same for the id that the server has given its request. */
+  isAskingAs(id: RequestId): boolean {
+    return this.isAsking(foreignId(this.id, id))
+  }
+
+  /** Takes a message of the server before its answer. Resolves when it may send more. */
+  async append(message: WireMessage): Promise<void> {
+    if (this.call.append(JSON.stringify(withForeignIds(message, this.id)))) return
+    await new Promise<void>(resolve => this.#waiting.push(resolve))
+  }
+
+  answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
+    const own = parseForeignId(message.id)
+    if (own === undefined || !this.isAsking(message.id)) return
+    this.call.answered(message.id)
+    this.host.sendToServer({ ...message, jsonrpc: '2.0', id: own.id }, extra)
+  }
+
+  settle(message: Message): void {
+    this.drained()
+    const { requestId } = this
+    this.call.settle({
+      kind: 'response',
+      requestId,
+      text: JSON.stringify(message),
+      message,
+      headers: {}
+    })
+  }
+
+  /** Cancels the request at the server, as nobody waits for its answer. */
+  withdraw(): void {
+    const reason = `The call was ${this.call.stream.state}`
+    this.host.sendToServer(cancellation(this.requestId, reason), undefined)
+  }
+
+  /** The server may send more: there is room for it, or the call is over. */
+  drained(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+interface WireReplyHost {
+  send(message: WireMessage): Promise<void>
+  isOpen(id: RequestId): boolean
+  over(reply: WireReply): void
+}
+
+/** Characters that may be on their way to the client before the endpoint has to wait. */
+const MOST_UNDERWAY = 256 * 1024
+
+/** On a wire, the answer is a message, like all that comes before it. */
+class WireReply implements CallReply {
+  readonly requestId: RequestId
+  readonly req = undefined
+  /** A wire can carry messages at any time. */
+  readonly acceptsEvents = true
+  readonly isKept = false
+  isOver = false
+  /** While the process ends, the wire closes once the request has been answered. */
+  readonly mayComeBack = false
+  readonly #host: WireReplyHost
+  readonly #progressToken: unknown
+  readonly #asked = new Set<RequestId>()
+  #onGone: (isCancelled: boolean) => void = () => undefined
+  #onDrain: () => void = () => undefined
+  #underway = 0
+
+  constructor(request: Message & { readonly id: RequestId }, host: WireReplyHost) {
+    this.requestId = request.id
+    this.#progressToken = progressTokenOf(request)
+    this.#host = host
+  }
+
+  get isFull(): boolean {
+    return this.#underway >= MOST_UNDERWAY
+  }
+
+  get mustStay(): boolean {
+    return [...this.#asked].some(id => this.#host.isOpen(id))
+  }
+
+  watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
+    this.#onGone = onGone
+    this.#onDrain = onDrain
+  }
+
+  gone(isCancelled: boolean): void {
+    if (this.isOver) return
+    this.#setOver()
+    this.#onGone(isCancelled)
+  }
+
+  send(message: Message, text: string): void {
+    const own = withProgressToken(message, this.#progressToken)
+    if (own !== undefined && !this.isOver) this.#send(own, text.length)
+  }
+
+  answer(answer: CallAnswer): void {
+    this.#end(answerOf(answer))
+  }
+
+  #send(message: Message, size: number): void {
+    if (isRequest(message)) this.#asked.add(message.id)
+    this.#underway += size
+    const taken = (): void => {
+      const wasFull = this.isFull
+      this.#underway -= size
+      if (wasFull && !this.isFull) this.#onDrain()
+    }
+    this.#host.send({ ...message, jsonrpc: '2.0' }).then(taken, taken)
+  }
+
+  #end(answer: Message): void {
+    if (this.isOver) return
+    this.#setOver()
+    // An answer that cannot be sent is kept, and the client can ask for it again.
+    this.#host.send({ ...answer, jsonrpc: '2.0', id: this.requestId }).catch(() => undefined)
+  }
+
+  #setOver(): void {
+    this.isOver = true
+    this.#host.over(this)
+  }
+}
+
+function answerOf(answer: CallAnswer): Message {
+  switch (answer.kind) {
+    case 'response':
+      return JSON.parse(answer.text) as Message
+    case 'interim':
+      return { result: JSON.parse(answer.result) as unknown }
+    case 'relay':
+      // An HTTP status cannot come from a server on a wire.
+      return answerOf(faultAnswer('endpoint-failed'))
+  }
+}
