@@ -17,6 +17,8 @@ import { Hub } from '../helpers/backplane/memory.js'
 
 type Name = keyof McpStreamsOptions
 
+const SECRET = 'a secret of ours'
+
 const make = (options: unknown) => () => mcpStreams(options as McpStreamsOptions)
 
 /**
@@ -102,8 +104,8 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     handoffAfter: { good: [0, 10_000], bad: [-1, 0.5, NaN, Infinity, '10s', null] },
     owner: { good: [() => 'me', () => undefined, async () => 'me'], bad: [null, 'me', {}] },
     cookie: {
-      good: [ownerCookie({ secret: 'one' })],
-      bad: [null, true, 'secret', {}, { secret: 'one' }, () => undefined, new Hub().join()]
+      good: [ownerCookie({ secret: SECRET })],
+      bad: [null, true, 'secret', {}, { secret: SECRET }, () => undefined, new Hub().join()]
     },
     allowedOrigins: {
       good: [
@@ -132,11 +134,18 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     primer: { good: ['auto', 'always', 'never'], bad: ['named', '', true, null] },
     resources: {
       good: [resources({ open: () => undefined })],
-      bad: [null, () => undefined, [], {}, { open: () => undefined }, ownerCookie({ secret: 'x' })]
+      bad: [
+        null,
+        () => undefined,
+        [],
+        {},
+        { open: () => undefined },
+        ownerCookie({ secret: SECRET })
+      ]
     },
     tasks: {
       good: [false, tasks()],
-      bad: [true, null, 5000, [], {}, { after: 0 }, ownerCookie({ secret: 'x' })]
+      bad: [true, null, 5000, [], {}, { after: 0 }, ownerCookie({ secret: SECRET })]
     },
     resumeTokens: {
       good: [
@@ -215,10 +224,10 @@ const PARTS: [
   [
     ownerCookie,
     [
-      { secret: 'one' },
-      { secret: ['new', 'old'] },
-      { secret: 'one', name: undefined },
-      { secret: ['one'], name: '__Secure-streams' }
+      { secret: SECRET },
+      { secret: ['a new secret of ours', SECRET] },
+      { secret: SECRET, name: undefined },
+      { secret: [SECRET], name: '__Secure-streams' }
     ],
     [
       [/options must be/, undefined],
@@ -227,17 +236,18 @@ const PARTS: [
       [/`secret`/, {}],
       [/`secret`/, { name: 'streams' }],
       [/`secret`/, { secret: '' }],
+      [/`secret`/, { secret: 'too short' }],
       [/`secret`/, { secret: [] }],
-      [/`secret`/, { secret: ['hush', ''] }],
-      [/`secret`/, { secret: ['new', undefined] }],
+      [/`secret`/, { secret: [SECRET, ''] }],
+      [/`secret`/, { secret: [SECRET, undefined] }],
       [/`secret`/, { secret: 42 }],
-      [/`name`/, { secret: 'one', name: '' }],
-      [/`name`/, { secret: 'one', name: 'two words' }],
-      [/`name`/, { secret: 'one', name: 'a=b' }],
-      [/`name`/, { secret: 'one', name: 'a;b' }],
-      [/`name`/, { secret: 'one', name: null }],
-      [/`name`/, { secret: 'one', name: '__Host-streams' }],
-      [/`maxAge`$/, { secret: 'one', maxAge: 1000 }],
+      [/`name`/, { secret: SECRET, name: '' }],
+      [/`name`/, { secret: SECRET, name: 'two words' }],
+      [/`name`/, { secret: SECRET, name: 'a=b' }],
+      [/`name`/, { secret: SECRET, name: 'a;b' }],
+      [/`name`/, { secret: SECRET, name: null }],
+      [/`name`/, { secret: SECRET, name: '__Host-streams' }],
+      [/`maxAge`$/, { secret: SECRET, maxAge: 1000 }],
       [/`Secret`: did you mean `secret`\?$/, { Secret: 'one' }]
     ]
   ],
@@ -326,7 +336,7 @@ describe.each(PARTS)('%p', (makePart, good, bad) => {
 
 describe('a value that carries its code', () => {
   it.each([
-    ['cookie', 'ownerCookie', { secret: 'one' }],
+    ['cookie', 'ownerCookie', { secret: SECRET }],
     ['resources', 'resources', { open: () => undefined }],
     ['tasks', 'tasks', {}]
   ])('is wanted for %s, and where it is missing, its import is named', (name, made, options) => {
@@ -421,7 +431,7 @@ describe('mcpStreams', () => {
   })
 
   it('leaves the options that it was given as they were, and keeps none of them', () => {
-    const COOKIE = ownerCookie({ secret: ['new', 'old'] })
+    const COOKIE = ownerCookie({ secret: ['a new secret of ours', SECRET] })
     const written = (): McpStreamsOptions => ({
       retry: 50,
       resumeInterval: { max: 60 },

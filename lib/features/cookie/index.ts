@@ -1,5 +1,5 @@
 // The entry point `express-mcp-streams/cookie`: carries the owner in a signed cookie too.
-import { must } from '../../options/checks.js'
+import { isSecrets, must } from '../../options/checks.js'
 import { type OwnerCookie, partOf } from '../../options/part.js'
 import { type Schema, settingsFrom } from '../../options/schema.js'
 import { SignedOwner } from './signed-owner.js'
@@ -9,8 +9,9 @@ export type { OwnerCookie } from '../../options/part.js'
 /** Options of {@link ownerCookie}. */
 export interface OwnerCookieOptions {
   /**
-   * The secret that cookies are signed with. In a list, the first one signs and all are accepted:
-   * to change the secret, put a new one in front, and take the old one out later.
+   * The secret that cookies are signed with, of 16 characters or more. In a list, the first one
+   * signs and all are accepted: to change the secret, put a new one in front, and take the old one
+   * out later.
    */
   readonly secret: string | readonly string[]
   /** The cookie's name. Default: `mcp-streams`. */
@@ -26,11 +27,7 @@ const COOKIE_NAME = /^(?!__host-)[\w!#$%&'*+.^`|~-]+$/i
 const OPTIONS = {
   secret: {
     isRequired: true,
-    // A message must not show it.
-    check: value =>
-      areSecrets(value)
-        ? undefined
-        : { text: 'must be a string, or a list of them, and not empty' },
+    check: isSecrets,
     read: (value = []) => (typeof value === 'string' ? [value] : [...value])
   },
   name: {
@@ -41,11 +38,6 @@ const OPTIONS = {
     default: 'mcp-streams'
   }
 } satisfies Schema<OwnerCookieOptions>
-
-function areSecrets(value: unknown): boolean {
-  const secrets: unknown[] = Array.isArray(value) ? value : [value]
-  return secrets.length > 0 && secrets.every(one => typeof one === 'string' && one !== '')
-}
 
 /**
  * Carries the owner in a signed cookie too, for what a browser asks for by itself: `new

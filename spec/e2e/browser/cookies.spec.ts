@@ -203,7 +203,7 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
     const endpoint = rawEndpoint(answer)
     closeLater(() => endpoint.requests.forEach(({ res }) => res.destroy()))
     const streams = mcpStreams({
-      cookie: ownerCookie({ secret: ['new', 'old'] }),
+      cookie: ownerCookie({ secret: ['a new secret of ours', 'the secret before it'] }),
       retry: RETRY,
       resumeInterval: { min: 0 },
       resources: resources({

@@ -84,7 +84,7 @@ describe('a door', () => {
       const mix = async () => {
         const { mcpStreams } = ${main}
         const { ownerCookie } = ${door}
-        mcpStreams({ cookie: ownerCookie({ secret: 'x' }) })
+        mcpStreams({ cookie: ownerCookie({ secret: 'x'.repeat(16) }) })
       }
       mix().catch(error => console.log(error.name + ': ' + error.message))`
     expect(await run(process.execPath, ['-e', script], root)).toBe(

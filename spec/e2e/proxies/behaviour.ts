@@ -347,7 +347,7 @@ export function describeThrough(
     const { url, back } = await through(
       startProxy,
       sdkV1Stateful(),
-      { cookie: ownerCookie({ secret: 'a secret' }) },
+      { cookie: ownerCookie({ secret: 'a secret of ours' }) },
       changes
     )
     const { headers } = await initializeSession(url, '2025-11-25', headersFor({ auth: 'ada' }))

@@ -102,7 +102,7 @@ mcpStreams({ tasks: false })
 // @ts-expect-error the function makes the value
 mcpStreams({ tasks: {} })
 // @ts-expect-error the value of another option
-mcpStreams({ tasks: ownerCookie({ secret: 'x' }) })
+mcpStreams({ tasks: ownerCookie({ secret: 'x'.repeat(16) }) })
 mcpStreams({ cookie: ownerCookie({ secret: ['x'], name: 'y' }) })
 // @ts-expect-error a secret is wanted
 ownerCookie({ name: 'y' })

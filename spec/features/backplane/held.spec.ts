@@ -87,7 +87,7 @@ it('a call whose client stays connected sends nothing over the backplane', async
 })
 
 it('a cookie of the owner is accepted at another instance', async () => {
-  const all = await anywhere({ cookie: ownerCookie({ secret: 'secret' }) })
+  const all = await anywhere({ cookie: ownerCookie({ secret: 'a secret of ours' }) })
   const { first, call, link } = await all.call(ALICE)
   call.emit(note('one'))
   await first.nextMessage()

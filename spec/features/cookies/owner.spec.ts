@@ -11,7 +11,7 @@ import { get, headersFor, post } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
 import { streamId, streamUrl } from '../../helpers/serve.js'
 import { rawExchange } from '../who/raw-exchange.js'
-import { ALICE, BOB, cookieOf, NEWS, serveCookies, setCookies, VERSION } from './setup.js'
+import { ALICE, BOB, cookieOf, NEWS, SECRET, serveCookies, setCookies, VERSION } from './setup.js'
 
 const KEPT = { Connection: 'close' }
 
@@ -128,7 +128,9 @@ describe('a cookie that is not of our making', () => {
   it('gets the same answer as no cookie, byte for byte', async () => {
     const { call } = await serveCookies()
     const { own, cookie } = await call(ALICE)
-    const { cookie: foreign } = await (await serveCookies({ secret: 'another' })).call(ALICE)
+    const { cookie: foreign } = await (
+      await serveCookies({ secret: 'the secret of others' })
+    ).call(ALICE)
     const [name, value = ''] = cookie.split('=')
     const text = decodeURIComponent(value)
     const signed = text.slice(2, text.lastIndexOf('.'))
@@ -142,7 +144,7 @@ describe('a cookie that is not of our making', () => {
       ],
       ['with a changed signature', text.slice(0, -1) + (text.endsWith('A') ? 'B' : 'A')],
       ['with a shortened one', text.slice(0, -1)],
-      ['signed with the secret itself', `s:${signature.sign(signed, 'secret')}`],
+      ['signed with the secret itself', `s:${signature.sign(signed, SECRET)}`],
       ['of another path', text.replace('/mcp', '/mcq')],
       ['oversized', `${text}${'x'.repeat(8000)}`],
       ['of nonsense', 's:%00%ff.%'],
@@ -211,16 +213,18 @@ describe('a cookie that is not of our making', () => {
 
 describe('secrets', () => {
   it('rotate: the first signs, all are tried, and what was signed with an old one is renewed', async () => {
-    const old = await serveCookies({ secret: 'old' })
+    const old = await serveCookies({ secret: 'the secret before it' })
     const { cookie } = await old.call(ALICE)
-    const rotating = await serveCookies({ secret: ['new', 'old'] })
+    const rotating = await serveCookies({
+      secret: ['a new secret of ours', 'the secret before it']
+    })
     const { own, cookie: renewed } = await rotating.call({ ...ALICE, Cookie: cookie })
     expect(renewed).toMatch(/^mcp-streams=/)
     expect(renewed).not.toBe(cookie)
     expect((await get(own, { Cookie: cookie })).status).toBe(200)
     expect((await get(own, { Cookie: renewed })).status).toBe(200)
 
-    const rotated = await serveCookies({ secret: 'new' })
+    const rotated = await serveCookies({ secret: 'a new secret of ours' })
     const { own: later } = await rotated.call(ALICE)
     await supertest(later).get('').set({ Cookie: cookie }).expect(404)
     expect((await get(later, { Cookie: renewed })).status).toBe(200)
@@ -252,7 +256,7 @@ describe('a page of another origin', () => {
 })
 
 it('has no cookies by default', async () => {
-  const { call } = await serveCookies({ secret: 'x' })
+  const { call } = await serveCookies()
   const { cookie } = await call(ALICE)
   const plain = await serveCookies(undefined, { cookie: undefined })
   const { own, response } = await plain.call(ALICE)

@@ -20,9 +20,19 @@ import { callTool, get, headersFor, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
 import { createStreams, FRAMEWORKS, type Framework, type Mount } from '../mounting/frameworks.js'
-import { ALICE, BOB, cookieOf, NEWS, sayNews, serveCookies, setCookies, VERSION } from './setup.js'
+import {
+  ALICE,
+  BOB,
+  cookieOf,
+  NEWS,
+  sayNews,
+  SECRET,
+  serveCookies,
+  setCookies,
+  VERSION
+} from './setup.js'
 
-const COOKIE = { secret: 'secret' }
+const COOKIE = { secret: SECRET }
 const OURS = /^mcp-streams=s%3A[\w%.~-]+; Path=\/mcp; HttpOnly; SameSite=Strict$/
 const HEADERS = { ...headersFor({ version: VERSION }), ...ALICE }
 

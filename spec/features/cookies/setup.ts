@@ -8,6 +8,7 @@ import { callTool, headersFor, notification, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
 
+export const SECRET = 'a secret of ours'
 export const VERSION = '2025-11-25'
 export const NEWS = notification('notifications/message', { level: 'info', data: 'news' })
 export const ALICE = { Authorization: 'Bearer alice' }
@@ -20,7 +21,7 @@ export const sayNews = ({ emit, open, req, message, result }: RawCall): unknown 
 }
 
 export async function serveCookies(
-  cookie: OwnerCookieOptions = { secret: 'secret' },
+  cookie: OwnerCookieOptions = { secret: SECRET },
   { inFront, script = sayNews, ...options }: McpStreamsOptions & Setup = {}
 ) {
   const endpoint = rawEndpoint(script)

@@ -163,7 +163,7 @@ describe('requests of others', () => {
       if (req.headers['x-user'] === undefined) throw new Error('who are you?')
       return String(req.headers['x-user'])
     }
-    const { app } = appWith({ owner, cookie: ownerCookie({ secret: 'x' }) })
+    const { app } = appWith({ owner, cookie: ownerCookie({ secret: 'x'.repeat(16) }) })
     app.use(express.json(), (req, res) => echo(req, res, () => undefined))
     await supertest(app).get('/').expect(200)
     await supertest(app).get('/?stream=true').expect(200)
