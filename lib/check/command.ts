@@ -45,7 +45,7 @@ const OPTIONS = {
 class UsageError extends Error {}
 
 /** Where lines are printed. */
-export interface Output {
+interface Output {
   out(line: string): void
   err(line: string): void
   readonly isColoured: boolean

@@ -19,7 +19,7 @@ export interface OpenStream {
   readonly taker?: Taker | undefined
 }
 
-export interface Taker {
+interface Taker {
   readonly resolve: (result: unknown) => void
   readonly reject: (error: Error) => void
   readonly onNotification: ((notification: Message) => unknown) | undefined

@@ -37,7 +37,7 @@ export interface RpcError {
   readonly data?: unknown
 }
 
-export interface FailureDetails {
+interface FailureDetails {
   readonly cause?: unknown
   readonly status?: number
   readonly rpcError?: RpcError | undefined

@@ -310,7 +310,7 @@ class UnbrokenBody {
   }
 }
 
-export interface BlockNotes {
+interface BlockNotes {
   /** The last event id. An empty one resets the id (WHATWG 9.2.6). */
   id?: string
   /** The last reconnection time, in milliseconds. */

@@ -187,7 +187,7 @@ const METHODS = new Map([
 ])
 
 /** What the handler sets after our head was sent: validated by Node, then discarded. */
-export class OwnHead {
+class OwnHead {
   /** The headers so far. `#made` is made on demand: most endpoints set no more for a long time. */
   readonly #headers: readonly (readonly [string, OutgoingHttpHeader | undefined])[]
   #made: OutgoingMessage | undefined

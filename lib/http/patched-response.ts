@@ -54,7 +54,7 @@ export interface HeadInMaking {
 }
 
 /** Returns what is to stand in front of the body of a head that the endpoint has written. */
-export type HeadChange = (head: HeadInMaking) => Uint8Array | undefined
+type HeadChange = (head: HeadInMaking) => Uint8Array | undefined
 
 /** Emits the events of a response in Node's place. */
 export interface EventInterceptor {

@@ -11,7 +11,7 @@ import {
   parsedBody
 } from './request-body.js'
 
-export interface ReadAheadOptions extends BodyLimits {
+interface ReadAheadOptions extends BodyLimits {
   /** With the parsed JSON; `undefined`: invalid, too large, or read by others. */
   readonly known: (body: KnownBody) => void
 }

@@ -73,7 +73,7 @@ export function replaceHeader(req: IncomingMessage, name: string, value: string 
   req.rawHeaders = kept
 }
 
-export type ReadBody =
+type ReadBody =
   | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
   | {
       readonly fault: 'invalid-json' | 'body-too-large' | 'body-too-complex' | 'body-unreadable'

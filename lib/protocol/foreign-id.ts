@@ -10,7 +10,7 @@ import {
 
 const FOREIGN_ID = /^([A-Za-z0-9_-]{21})~(.+)$/s
 
-export interface ForeignId {
+interface ForeignId {
   /** The stream or the call that the request belongs to. */
   readonly originId: string
   readonly id: RequestId

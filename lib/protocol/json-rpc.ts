@@ -30,10 +30,6 @@ export function isRequestId(value: unknown): value is RequestId {
   return typeof value === 'string' || typeof value === 'number'
 }
 
-export function requestIdsIn(messages: readonly Message[]): RequestId[] {
-  return messages.filter(isRequest).map(({ id }) => id)
-}
-
 /** Characters of an id, which is kept in a tombstone. Longer ones pass untouched. */
 export const MOST_ID_LENGTH = 1024
 

@@ -20,7 +20,7 @@ export interface ClientProfile {
 export type ReconnectRule = 'always' | 'when-resumed' | 'when-links-followed'
 
 /** When a stream is handed off (SEP-1335): quiet, or after a fetch of a stream URL. */
-export type HandOffRule = 'when-quiet' | 'when-links-followed' | 'never'
+type HandOffRule = 'when-quiet' | 'when-links-followed' | 'never'
 
 export const FIRST_POLLING_REVISION = '2025-11-25'
 export const FIRST_STATELESS_REVISION = '2026-07-28'

@@ -125,7 +125,7 @@ function withMeta(
   return { ...holder, _meta: { ...metaOf(holder), ...tags } }
 }
 
-export interface Tags {
+interface Tags {
   readonly eventId?: EventId | undefined
   readonly requestId?: RequestId | undefined
 }

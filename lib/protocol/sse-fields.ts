@@ -103,7 +103,7 @@ export function isField(bytes: Uint8Array, line: number, end: number, name: Uint
   return startsWith(bytes, line, name) && (nameEnd === end || bytes[nameEnd] === COLON)
 }
 
-export function valueStart(bytes: Uint8Array, colon: number, end: number): number {
+function valueStart(bytes: Uint8Array, colon: number, end: number): number {
   if (colon >= end) return end
   return bytes[colon + 1] === 32 ? colon + 2 : colon + 1
 }

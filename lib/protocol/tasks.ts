@@ -23,7 +23,7 @@ export function declaresTasks(message: Message): boolean {
   return hasExtension(metaOf(paramsOf(message))[CLIENT_CAPABILITIES])
 }
 
-export function hasExtension(capabilities: unknown): boolean {
+function hasExtension(capabilities: unknown): boolean {
   const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined
   return isObject(extensions) && isObject(extensions[TASKS_EXTENSION])
 }

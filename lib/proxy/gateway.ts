@@ -7,7 +7,7 @@ import { faultMessage } from '../protocol/errors.js'
 import { escaped } from '../protocol/printable.js'
 import type { Target } from './forward.js'
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly target: Target
   readonly streams: McpStreams
   /** Lower case, or `*` for all. */

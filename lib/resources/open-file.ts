@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readlink, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, relative, sep } from 'node:path'
 
-export interface OpenFile {
+interface OpenFile {
   readonly handle: FileHandle
   /** Of the open file. */
   readonly stats: Stats

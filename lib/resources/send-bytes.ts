@@ -5,7 +5,7 @@ import { Timer } from '../streams/timer.js'
 import { pendingBytes } from '../http/node-internals.js'
 import { endGuarded, isWritable, wrote } from '../http/reply.js'
 
-export interface Shipment {
+interface Shipment {
   /** Bytes that the head has promised. */
   readonly size: number | undefined
   /** The most bytes that the client takes, if the size is not known beforehand. */

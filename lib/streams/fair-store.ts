@@ -4,7 +4,7 @@ import { CLOCK, now } from '../protocol/clock.js'
 import { FairShares } from './fair-shares.js'
 import { Member } from './linked-list.js'
 
-export interface FairStoreOptions<V> {
+interface FairStoreOptions<V> {
   readonly maxSize: number
   /** The most entries that there may be. Default: as many as fit into `maxSize`. */
   readonly max?: number

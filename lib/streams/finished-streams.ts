@@ -32,7 +32,7 @@ const TOMBSTONE_ROOM = 4 * 1024 * 1024
 const TOMBSTONE_SIZE = 256
 
 /** How much is kept, and for how long. */
-export interface FinishedLimits {
+interface FinishedLimits {
   /** Milliseconds for which a stream is kept whose events have all been written. */
   readonly window: number
   /** Milliseconds for which a stream is kept that has events no connection has been given. */

@@ -1,6 +1,6 @@
 // Counts by owner what is taken for a time: within a limit for all, and one for each.
 
-export type MostOfOwner = (left: number, owner: string) => number
+type MostOfOwner = (left: number, owner: string) => number
 
 /** `factor` times what is left for the others: alone, half of all for 1, 8/9 for 8. */
 export function timesTheRest(factor: number): MostOfOwner {

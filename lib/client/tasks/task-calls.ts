@@ -26,7 +26,7 @@ export interface ToolCall {
   readonly watch: unknown
 }
 
-export interface ComingAgain {
+interface ComingAgain {
   readonly taskId: string
   /** How often the client has sent it again. */
   readonly rounds: number
