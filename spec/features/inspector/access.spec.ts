@@ -1,13 +1,14 @@
 // Who may look at the inspector, and what its files are.
 
-import { describe, expect, it } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { connect, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import supertest from 'supertest'
 import type { RequestHandler } from 'express'
 import { mcpStreams, type McpStreams } from '../../../lib/index.js'
 import { inspector, type InspectorOptions } from '../../../lib/inspector/index.js'
-import { open } from './setup.js'
+import { get } from '../../helpers/mcp.js'
+import { open, Viewer } from './setup.js'
 
 const PATHS = ['/mcp-streams/', '/mcp-streams/script.js', '/mcp-streams/events', '/mcp-streams']
 
@@ -122,6 +123,20 @@ describe('with option allow', () => {
   it('only `true` is a yes', async () => {
     const { server } = await allowing((() => 'false') as never)
     await supertest(server).get('/mcp-streams/').expect(403)
+  })
+
+  it('it is asked again after five minutes', async () => {
+    let may = true
+    const { page } = await allowing(() => may)
+    const now = performance.now.bind(performance)
+    const viewer = await Viewer.open(page)
+    may = false
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + 4.9 * 60_000)
+    await viewer.next()
+    await viewer.next()
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + 5.1 * 60_000)
+    expect(await viewer.response.ended).toBe('end')
+    expect((await get(`${page}events`)).status).toBe(403)
   })
 
   it('its error is the application’s', async () => {
