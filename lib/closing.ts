@@ -79,12 +79,11 @@ export class Closing {
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
     instance.connections.beginClosing(spread, mayMove)
     if (mayMove) relay?.responses.beginClosing()
-    const waiting = [instance.table.running.whenCallsOver(), instance.idempotency.whenIdle()]
+    const waiting = [instance.table.running.whenCallsOver()]
     if (relay !== undefined) waiting.push(relay.responses.whenIdle())
     await Promise.race([
       Promise.all(waiting)
-        // A task that has waited for its client goes on with the answers, whatever else runs.
-        .then(() => Promise.all(features.flatMap(feature => feature.whenIdle?.() ?? [])))
+        .then(() => whenIdle(features))
         // Others send calls here for as long as they know the way.
         .then(() => seat?.calls.whenIdle()),
       expired
@@ -100,9 +99,8 @@ export class Closing {
 
   /** Calls whose clients stay away for longer than so many milliseconds are given up. */
   #abandonAfter(time: number): void {
-    const { table, idempotency, features } = this.#instance
+    const { table, features } = this.#instance
     table.beginClosing(time)
-    idempotency.beginClosing(time)
     for (const feature of features) feature.abandonAfter?.(time)
   }
 
@@ -124,11 +122,16 @@ export class Closing {
     // Calls with tokens come first: what they are answered with is kept under their keys.
     for (const feature of features) feature.expire?.()
     instance.table.running.failCalls('closing')
-    instance.idempotency.close()
     transports.close()
     relay?.responses.close()
     instance.connections.cutAfter(CLOSING_PATIENCE)
   }
+}
+
+/** The last first, as a call that has a key may yet become a task. */
+async function whenIdle(features: readonly Feature[]): Promise<void> {
+  // A task that has waited for its client goes on with the answers, whatever else runs.
+  for (const feature of [...features].reverse()) await feature.whenIdle?.()
 }
 
 function drainOf(options: unknown): number {

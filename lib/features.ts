@@ -1,4 +1,6 @@
 // The optional parts of one instance, in the order in which they are asked.
+import { Idempotency } from './features/idempotency/idempotency.js'
+import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
 import { ResumeTokens } from './features/resume-tokens/resume-tokens.js'
 import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
 import type { Feature, FeatureCode, FeatureLimits } from './endpoint/feature.js'
@@ -10,12 +12,16 @@ import { codeOf, type Part } from './options/part.js'
 export function featuresOf(
   { tasks, resources }: Pick<Settings, 'tasks' | 'resources'>,
   tokens: ResumeTokensSettings | undefined,
+  answers: IdempotencyLimits,
   parts: InstanceParts,
   limits: FeatureLimits
 ): readonly Feature[] {
   const carriedBy = (part: Part<string> | false | undefined): Feature | undefined =>
     codeOf<FeatureCode>(part || undefined)?.(parts, limits)
-  return [carriedBy(tasks), tokens && new ResumeTokens(parts, tokens), carriedBy(resources)].filter(
-    feature => feature !== undefined
-  )
+  return [
+    carriedBy(tasks),
+    tokens && new ResumeTokens(parts, tokens),
+    carriedBy(resources),
+    new Idempotency(parts, answers)
+  ].filter(feature => feature !== undefined)
 }

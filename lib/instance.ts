@@ -22,7 +22,7 @@ import type {
   InstanceShelves,
   PostOutcome
 } from './endpoint/instance-parts.js'
-import { IdempotencyStore } from './endpoint/idempotency-store.js'
+import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
 import { ListenRules } from './endpoint/listen-rules.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { SlowAnswers } from './endpoint/slow-answers.js'
@@ -57,7 +57,6 @@ export class Instance implements RoutesInstance {
   // What is kept, and who reads it.
   readonly table: StreamRegistry
   readonly connections: Connections
-  readonly idempotency: IdempotencyStore
   readonly bodies: Quota
 
   // What is known of the endpoint.
@@ -68,6 +67,7 @@ export class Instance implements RoutesInstance {
 
   // What is answered in place of the endpoint.
   readonly features: readonly Feature[]
+  readonly keys: Feature['keys']
   readonly links: Feature['links']
 
   // Other instances.
@@ -127,12 +127,18 @@ export class Instance implements RoutesInstance {
       sessions && new SurvivingSessions(sessions, this, maxStreams, this.seat?.link.kept)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
-    this.idempotency = this.#idempotencyStore(settings)
     this.bodies = bodyQuota(settings)
     this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
     this.progress = progress === false ? undefined : new ProgressReports(progress)
     this.unanswered = new Unanswered(this, maxStreams)
-    this.features = featuresOf(settings, tokensSettings(settings), this, featureLimits(settings))
+    this.features = featuresOf(
+      settings,
+      tokensSettings(settings),
+      answerLimits(settings),
+      this,
+      featureLimits(settings)
+    )
+    this.keys = this.features.find(({ keys }) => keys !== undefined)?.keys
     this.links = this.features.find(({ links }) => links !== undefined)?.links
     const { keepAlive } = settings
     const { silences } = this.connections
@@ -166,7 +172,6 @@ export class Instance implements RoutesInstance {
   #directory(settings: Settings): Directory<InstanceShelves> {
     const here = new LocalDirectory<InstanceShelves>({
       stream: id => this.table.find(id),
-      key: key => this.idempotency.find(key),
       ticket: id => this.#found(id)
     })
     return this.seat === undefined
@@ -209,24 +214,6 @@ export class Instance implements RoutesInstance {
       abandonAfterOf(settings),
       this.table.budget
     )
-  }
-
-  #idempotencyStore(settings: Settings): IdempotencyStore {
-    return new IdempotencyStore({
-      ...answerLimits(settings),
-      abandonAfter: abandonAfterOf(settings),
-      kept: this.kept,
-      names: {
-        keySettled: (key, owner) => this.directory.keySettled(key, owner),
-        keyForgotten: key => this.directory.keyForgotten(key)
-      },
-      onFull: () => {
-        debug(
-          'call under a key given up: its client has gone, and as much is held already as may be'
-        )
-        this.count('refused', undefined, 'full')
-      }
-    })
   }
 }
 
@@ -283,11 +270,12 @@ function retryAtWill({ retry, resumeInterval }: Settings): number {
   return Math.max(highest, Math.round(resumeInterval.min * 1000))
 }
 
-function answerLimits(settings: Settings): Record<'maxCalls' | 'window' | 'maxBytes', number> {
+function answerLimits(settings: Settings): IdempotencyLimits {
   return {
     maxCalls: settings.maxStreams,
     window: keptFor(settings),
-    maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE)
+    maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
+    abandonAfter: abandonAfterOf(settings)
   }
 }
 

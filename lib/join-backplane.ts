@@ -11,18 +11,19 @@ import { serverOf } from './endpoint/endpoint-client.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
 import { isLoopback, isRelayed } from './http/loopback.js'
 import { RelayedCalls, RelayedRequest } from './routes/relay-in.js'
+import type { RoutesInstance } from './routes/route.js'
 
 export class BackplaneSeat {
   readonly link: InstanceLink
   readonly calls = new RelayedCalls()
-  readonly #parts: Pick<InstanceParts, 'table' | 'idempotency'>
+  readonly #parts: Pick<RoutesInstance, 'table' | 'keys'>
   #isLeaving = false
   #server: Server | undefined
 
   constructor(
     backplane: Backplane,
     limits: Pick<InstanceLinkHost, 'maxEntries' | 'resultTime'>,
-    parts: Pick<InstanceParts, 'table' | 'idempotency' | 'report'>
+    parts: Pick<RoutesInstance, 'table' | 'keys' | 'report'>
   ) {
     this.#parts = parts
     const report = (error: Error): void => parts.report(error, undefined)
@@ -70,9 +71,9 @@ export class BackplaneSeat {
    */
   beginClosing(time: number): void {
     this.#isLeaving = true
-    const { table, idempotency } = this.#parts
+    const { table, keys } = this.#parts
     for (const stream of table.endedSince(time)) this.#keep(stream)
-    idempotency.keepSince(time)
+    keys?.keepSince(time)
   }
 
   /** Whether another instance can take over from this one, which is about to end. */
@@ -84,7 +85,7 @@ export class BackplaneSeat {
     const { kind, isHandshake, isEphemeral, log, callKey } = stream
     if (kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return
     if (this.link.results.save(stream)) {
-      if (callKey !== undefined) this.#parts.idempotency.keepStream(callKey)
+      if (callKey !== undefined) this.#parts.keys?.keepStream(callKey)
     } else
       debug('stream %s: too much for others to find once this instance has gone', label(stream))
   }

@@ -112,15 +112,16 @@ export type LimitName =
   'maxStreams' | 'maxBytes' | 'maxStreamBytes' | 'bodies' | 'keyed' | 'calls' | 'tasks'
 
 export function statsOf(instance: Instance): McpStreamsStats {
-  const { table, connections, idempotency, bodies, features, observations } = instance
+  const { table, connections, bodies, features, observations } = instance
   const { bytes, remembered, evictions, ...streams } = table.counts()
   const counts = {
     calls: 0,
     tasks: 0,
+    keyed: 0,
     transfers: 0,
-    bytes: bytes + idempotency.bytes + bodies.taken,
+    bytes: bytes + bodies.taken,
     remembered,
-    evictions: evictions + idempotency.evictions
+    evictions
   }
   for (const feature of features) {
     const own = feature.counts?.() ?? {}
@@ -130,7 +131,6 @@ export function statsOf(instance: Instance): McpStreamsStats {
   return {
     ...streams,
     ...counts,
-    keyed: idempotency.running,
     connections: connections.size,
     revivals: instance.surviving?.revived ?? 0,
     backplane: instance.seat?.link.stats ?? {},
@@ -191,7 +191,7 @@ function streamStats(stream: Stream): StreamStats {
 }
 
 function limitsOf(instance: Instance, fullest: number): McpStreamsDetails['limits'] {
-  const { table, bodies, idempotency, features } = instance
+  const { table, bodies, features } = instance
   const { live, waiting, finished, bytes } = table.counts()
   const { maxStreams, maxBytes, maxStreamBytes } = table.limits
   const ofFeatures: ReturnType<NonNullable<Feature['fullness']>> = {}
@@ -201,7 +201,6 @@ function limitsOf(instance: Instance, fullest: number): McpStreamsDetails['limit
     maxBytes: { used: bytes, max: maxBytes },
     maxStreamBytes: { used: fullest, max: maxStreamBytes },
     bodies: { used: bodies.taken, max: bodies.max },
-    keyed: idempotency.answers,
     ...ofFeatures
   }
 }

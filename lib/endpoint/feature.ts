@@ -6,6 +6,7 @@ import type { Here, KeptValue, NameKind } from '../streams/directory.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { CollectedRun } from './collected-run.js'
 import type { InstanceParts } from './instance-parts.js'
+import type { Keyed } from './keyed-call.js'
 import type { RequestContext } from './request-context.js'
 import type { StreamedRun } from './streamed-run.js'
 
@@ -28,7 +29,9 @@ export interface Named {
 
 /** Figures of `stats()`. */
 export type FeatureCounts = Readonly<
-  Partial<Record<'calls' | 'tasks' | 'transfers' | 'bytes' | 'remembered' | 'evictions', number>>
+  Partial<
+    Record<'calls' | 'tasks' | 'keyed' | 'transfers' | 'bytes' | 'remembered' | 'evictions', number>
+  >
 >
 
 /** How full a limit is. */
@@ -47,6 +50,26 @@ export interface FeatureLimits {
   readonly maxBytes: number
 }
 
+/** What an instance that has gone has left of a call under a key. */
+export type KeptCall =
+  | { readonly kind: 'answer'; readonly answer: Answer }
+  | { readonly kind: 'stream'; readonly streamId: string }
+
+/** Calls that their clients can ask for again, by keys of their own. */
+export interface CallKeys {
+  /** A key, bound to owner, session and path; `undefined`: one that is ignored. */
+  scoped(context: RequestContext, key: string): string | undefined
+  /** What a POST is kept under; `undefined`: it has no key that counts. */
+  keyOf(context: RequestContext): string | undefined
+  of(context: RequestContext): Keyed | undefined
+  /** `undefined`: the value is not the outcome of a call under a key. */
+  kept(context: RequestContext, keyed: Keyed, value: KeptValue): KeptCall | undefined
+  /** A stream is kept for other instances, so the outcome of its call is kept, too. */
+  keepStream(key: string): void
+  /** Keeps for other instances every answer that was given in the last `time` milliseconds. */
+  keepSince(time: number): void
+}
+
 export interface Feature {
   /** What the query of a request names: with that, it is ours, whatever else it is. */
   namedByHead?(req: IncomingMessage): readonly Named[]
@@ -59,15 +82,18 @@ export interface Feature {
   /** Answers a POST by its messages. */
   byMessage?(context: RequestContext): Answer | undefined
   worker?(context: RequestContext): Worker | undefined
+  /** Answers a GET or POST that nothing else answers; or takes part in what the endpoint does. */
+  beforeEndpoint?(context: RequestContext): Answer | undefined
   /** Changes the endpoint's answer. Called before the endpoint runs, once it is captured. */
   rewrite?(context: RequestContext): void
   /** Answers by what was kept of an instance that has gone; `undefined`: that is not its own. */
   answerKept?(context: RequestContext, kept: KeptValue): Answer | undefined
+  readonly keys?: CallKeys
   readonly links?: { for(caller: Caller): MakeLink }
   /** For transports that are no HTTP. */
   readonly onWires?: { readonly resources?: WireResources; readonly tokens?: WireTokens }
   counts?(): FeatureCounts
-  fullness?(): Readonly<Partial<Record<'calls' | 'tasks', Fullness>>>
+  fullness?(): Readonly<Partial<Record<'calls' | 'tasks' | 'keyed', Fullness>>>
   /** The process is about to end; clients come back within so many milliseconds, if at all. */
   beginClosing?(comesBackWithin: number): void
   /** From now on, calls without a client end after so many milliseconds. */

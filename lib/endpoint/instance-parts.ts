@@ -12,9 +12,7 @@ import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { ListenRules } from './listen-rules.js'
-import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
-import type { IdempotencyStore } from './idempotency-store.js'
 import type { ProgressReports } from './progress-reports.js'
 import type { SlowAnswers } from './slow-answers.js'
 import type { Unanswered } from './unanswered.js'
@@ -25,7 +23,6 @@ export type ClientEventName =
 export interface InstanceShelves extends StreamShelf {
   /** What a feature has. */
   readonly ticket: (id: string) => Here<unknown, unknown>
-  readonly key: (key: string) => Here<IdempotentRequest, SettledCall>
 }
 
 /** What the endpoint's answer to a request has meant for others. */
@@ -66,7 +63,6 @@ export interface InstanceParts {
   readonly unanswered: Unanswered
   /** Where other instances find results that nobody has fetched; `undefined`: there are none. */
   readonly kept: Keeper | undefined
-  readonly idempotency: IdempotencyStore
   /** Makes what handlers give out as links to resources; `undefined`: off. */
   readonly links: { for(caller: Caller): MakeLink } | undefined
   readonly listenRules: ListenRules

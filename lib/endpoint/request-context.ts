@@ -21,7 +21,7 @@ import type { BodyLimits } from '../http/counted-body.js'
 import { declaring } from './declarations.js'
 import type { SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
-import type { IdempotentRequest } from './idempotent-request.js'
+import type { KeyedCall } from './keyed-call.js'
 import { isJsonRpc } from './mcp-request.js'
 import { RequestFacts } from './request-facts.js'
 import { isParsed, type KnownBody, memoryOfRequest, parsedBody } from '../http/request-body.js'
@@ -79,7 +79,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   facts = NO_FACTS
   /** The body is an array (2025-03-26). */
   isBatch = false
-  keyed: IdempotentRequest | undefined
+  keyed: KeyedCall | undefined
   second: SecondChannel | undefined
   #path: string | undefined
   /** Bytes of memory that the body takes, once it is parsed. */
@@ -132,11 +132,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   get prefersStream(): boolean {
     const { prefer } = this
     return prefer !== undefined && prefersStream(prefer)
-  }
-
-  /** The key under which its client has sent it, to be able to send it again. */
-  get idempotencyKey(): string | undefined {
-    return headerOf(this.req, 'idempotency-key')
   }
 
   /** It names an MCP session or a protocol version: nothing but an MCP client does. */

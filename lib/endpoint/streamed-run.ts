@@ -8,7 +8,6 @@ import { inSameContext } from '../http/handler-context.js'
 import { declareInReturn } from './declarations.js'
 import { EndpointRun } from './endpoint-run.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
-import { recordAnswer } from './recorded-answer.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
 import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
@@ -29,7 +28,7 @@ export class StreamedRun extends EndpointRun implements WaitingRun {
     const isInitializing = facts.isInitialize
     if (isInitializing || request.isUnread) this.#initialize = watchInitializeJson(request)
     if (isInitializing) this.#stream.initialize = this.#initialize
-    if (keyed !== undefined) recordAnswer(keyed, res, this.response)
+    keyed?.record(res, this.response)
     declareInReturn(instance, res, facts)
   }
 

@@ -13,6 +13,7 @@ import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { answer, answerRefusal, canAnswer, noContent, type Refusal } from '../http/reply.js'
 import { readBody } from '../http/request-body.js'
 import { notePongs } from '../endpoint/outcome.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 import { followTurn } from './resume.js'
 import type { Answer, Context } from './route.js'
 
@@ -22,7 +23,7 @@ type Received = { readonly answer: GivenAnswer; readonly text: string | undefine
 
 /** Sends the answers, then lets the client follow. A refused POST has sent none. */
 export async function takeAnswers(
-  context: Context,
+  context: RequestContext,
   found: FoundStream,
   name: StreamName
 ): Promise<void> {
@@ -81,7 +82,7 @@ const MOST_AT_ONCE = 8
 
 /** Each once, in order. After the first refusal, the rest is not sent, and stays open. */
 async function sendAnswers(
-  context: Context,
+  context: RequestContext,
   stream: Stream,
   answers: ReadonlyMap<RequestId, Received>
 ): Promise<Refusal | undefined> {
@@ -105,7 +106,7 @@ async function sendAnswers(
 
 /** Sends an answer, unless the endpoint has accepted another one to that request meanwhile. */
 async function sendOnce(
-  context: Context,
+  context: RequestContext,
   stream: Stream,
   received: Received
 ): Promise<Refusal | undefined> {
@@ -123,7 +124,7 @@ async function sendOnce(
 }
 
 async function send(
-  { instance, req }: Context,
+  { instance, req }: RequestContext,
   stream: Stream,
   { answer, text }: Received
 ): Promise<Refusal | undefined> {

@@ -10,7 +10,6 @@ import { primerText } from '../protocol/sse-writer.js'
 import { readAhead } from '../http/read-ahead.js'
 import { debugElsewhere, refuseAndCount } from '../endpoint/refusals.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
-import { keyedBy, scopedKeyOf } from '../endpoint/idempotency.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
@@ -51,13 +50,12 @@ export function elsewhereByBody(context: Context): Answer | undefined {
 }
 
 /** By its `Idempotency-Key`: of all instances, only one may begin a request with that key. */
-export function elsewhereByKey(
-  context: Context,
-  key: string
-): Promise<Answer | undefined> | undefined {
+export function elsewhereByKey(context: Context): Promise<Answer | undefined> | undefined {
   const { instance, facts, isUnread, owner, req } = context
-  const { directory, isClosing, relay } = instance
+  const { directory, isClosing, keys, relay } = instance
   if (relay === undefined || !(isUnread || facts.requestIds.length > 0)) return undefined
+  const key = keys?.keyOf(context)
+  if (key === undefined) return undefined
   // An instance that is closing claims no key, because others would wait for its answer.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
   if (!(place instanceof Promise)) return undefined
@@ -201,7 +199,7 @@ async function answerLostPost(context: Context, link: InstanceLink): Promise<voi
   // The endpoint's own check of the origin would not run.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const named = namedByMessages(context)
-  const keyed = named === undefined ? keyedBy(context) : undefined
+  const keyed = named === undefined ? context.instance.keys?.of(context) : undefined
   let answer: Answer | undefined
   try {
     answer =
@@ -254,8 +252,9 @@ function idNamed({ instance, req, method, lastEventId }: Context): Named | undef
 /** Before a response has begun, a DELETE names a call by its key. */
 function keyNamed(context: Context): Named | undefined {
   if (context.method !== 'DELETE') return undefined
+  const { keys } = context.instance
   const values = streamParameters(context.req.url ?? '')
-  return named('key', values.flatMap(value => scopedKeyOf(context, value) ?? [])[0])
+  return named('key', values.flatMap(value => keys?.scoped(context, value) ?? [])[0])
 }
 
 /** What its head names: one of our ids, else its session. */

@@ -6,6 +6,7 @@ interface Hooks {
   readonly byHead: Answer
   readonly byMessage: Answer
   readonly worker: Worker
+  readonly beforeEndpoint: Answer
 }
 
 /** What the first feature has that has something. */
@@ -21,5 +22,6 @@ function first<Hook extends keyof Hooks>(hook: Hook) {
 
 export const featureByHead = first('byHead')
 export const featureByMessage = first('byMessage')
+export const beforeEndpoint = first('beforeEndpoint')
 /** What works on a request beside the endpoint; `undefined`: nothing does. */
 export const workerFor = first('worker')

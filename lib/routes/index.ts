@@ -1,12 +1,11 @@
 // The list of routes: the first one that has an answer to a request gives it.
-import { elsewhere, elsewhereByBody } from './elsewhere.js'
+import { elsewhere, elsewhereByBody, elsewhereByKey } from './elsewhere.js'
 import { calls, endpoint } from './endpoint.js'
-import { featureByHead, featureByMessage } from './features.js'
+import { beforeEndpoint, featureByHead, featureByMessage } from './features.js'
 import { listen } from './listen.js'
 import { ownAnswers } from './client-answers.js'
 import { inexact, oversized } from './oversized.js'
 import { loopback, ownerFailed, post } from './post.js'
-import { repeated } from './repeated.js'
 import { resume } from './resume-at-endpoint.js'
 import type { Route } from './route.js'
 import { streamMethod } from './stream-methods.js'
@@ -24,7 +23,10 @@ const byMessages: readonly Route[] = [
   // Answers to requests of ours, and answers that the endpoint has got already.
   ownAnswers,
   oversized,
-  repeated,
+  // A key under which another instance has a call.
+  elsewhereByKey,
+  // A POST that is sent again under its key.
+  beforeEndpoint,
   calls,
   endpoint
 ]
@@ -35,10 +37,10 @@ export const routes: readonly Route[] = [
   loopback,
   // A head that names something that another instance has.
   elsewhere,
+  // A download URL, or a call that its client cancels by its key.
+  featureByHead,
   // `?stream=`: resume, follow, answer, cancel.
   streamUrl,
-  // A download URL.
-  featureByHead,
   // A POST: by its messages, once its body has been read.
   post(byMessages),
   oversized,

@@ -1,9 +1,6 @@
 // A POST about a call of a gone instance, answered to its client by what was kept of the call.
 import type { InstanceLink } from '../backplane/instance-link.js'
-import { refusalOfKey } from '../endpoint/idempotency.js'
-import type { Keyed } from '../endpoint/idempotent-request.js'
-import { keptOutcomeIn } from '../endpoint/idempotency-store.js'
-import { repeatAnswer } from '../endpoint/recorded-answer.js'
+import type { Keyed } from '../endpoint/keyed-call.js'
 import { canAnswer, noContent } from '../http/reply.js'
 import { cursorOf, isStreamMethod } from '../protocol/stream-messages.js'
 import type { SavedResult } from '../backplane/results.js'
@@ -48,15 +45,11 @@ export async function answerKeptCall(
   { kept, results }: Kept,
   keyed: Keyed
 ): Promise<Answer | undefined> {
-  const { res } = context
   const value = await kept.find(keyed.key)
-  const call = value && keptOutcomeIn(value)
+  const call = value && context.instance.keys?.kept(context, keyed, value)
   if (call === undefined) return undefined
-  const refusal = refusalOfKey(res, call, keyed)
-  if (refusal !== undefined) return refusal
-  const { outcome } = call
-  if (outcome.kind === 'answer') return () => repeatAnswer(context, outcome)
-  const saved = await results.find(outcome.streamId)
+  if (call.kind === 'answer') return call.answer
+  const saved = await results.find(call.streamId)
   // From the start, as at the instance that had the call, whatever else the request names.
   const isTheirs = saved !== undefined && mayHave(context, saved, 'endpoint')
   return isTheirs ? giveSaved(context, saved, 0) : undefined

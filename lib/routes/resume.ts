@@ -9,9 +9,9 @@ import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { noContent } from '../http/reply.js'
 import { responseSink } from '../endpoint/response-sink.js'
 import { writeStreamHead } from '../endpoint/stream-headers.js'
-import type { Context } from './route.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 
-export function resumeStream(context: Context, found: FoundStream, name: StreamName): void {
+export function resumeStream(context: RequestContext, found: FoundStream, name: StreamName): void {
   const next = nextFor(found, name, context.lastEventId)
   switch (next.kind) {
     case 'invalid':
@@ -62,7 +62,7 @@ function nextFor(found: FoundStream, name: StreamName, lastEventId = ''): Next {
 }
 
 /** 204 (SEP-1335): no connection is held until the client POSTs its answers. */
-function waitForAnswers(context: Context, stream: Stream, cursor: number): void {
+function waitForAnswers(context: RequestContext, stream: Stream, cursor: number): void {
   context.instance.debug('stream %s waits for its client: 204', label(stream))
   if (context.method !== 'HEAD') stream.inputWait?.acknowledged(cursor)
   stream.signOfLife()
@@ -73,13 +73,18 @@ export function hasMissedNothing({ state, last }: Tombstone, cursor: number): bo
   return state === 'cancelled' || (state !== 'abandoned' && cursor >= last)
 }
 
-export function nothingLeft({ instance, res }: Context, found: Stream | Tombstone): void {
+export function nothingLeft({ instance, res }: RequestContext, found: Stream | Tombstone): void {
   instance.debug('stream %s: nothing left to send, 204', label(found))
   noContent(res)
 }
 
 /** Lets a client follow a stream from a cursor on; `name` is the stream's name in the link. */
-export function follow(context: Context, stream: Stream, cursor: number, name?: StreamName): void {
+export function follow(
+  context: RequestContext,
+  stream: Stream,
+  cursor: number,
+  name?: StreamName
+): void {
   const { instance, req, res } = context
   const profile = context.profileOn(stream)
   if (!writeStreamHead(context, stream, name)) return
@@ -91,7 +96,7 @@ export function follow(context: Context, stream: Stream, cursor: number, name?: 
 
 /** For a client that follows links: ends after what there is while answers are awaited. */
 export function followTurn(
-  context: Context,
+  context: RequestContext,
   stream: Stream,
   cursor: number,
   name: StreamName,

@@ -2,7 +2,7 @@
 import type { Message } from '../protocol/json-rpc.js'
 import type { InstanceLink } from '../backplane/instance-link.js'
 import type { DueQueue } from '../streams/due-queue.js'
-import type { Answer, Feature } from '../endpoint/feature.js'
+import type { Answer, CallKeys, Feature } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import { canAnswer } from '../http/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
@@ -23,6 +23,8 @@ export interface RelayParts {
 export interface RoutesInstance extends InstanceParts {
   /** Optional parts, in the order in which they are asked. */
   readonly features: readonly Feature[]
+  /** `undefined`: no client can ask for a call again. */
+  readonly keys: CallKeys | undefined
   /** Sessions that outlive their process; `undefined`: off. */
   readonly surviving: { isOwn(messages: readonly Message[]): boolean } | undefined
   /** `undefined`: there is no backplane. */

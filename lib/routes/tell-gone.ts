@@ -10,7 +10,7 @@ import { isWritable } from '../http/reply.js'
 import { now } from '../protocol/clock.js'
 import type { FoundStream } from '../streams/finished-streams.js'
 import { writeStreamHead } from '../endpoint/stream-headers.js'
-import type { Context } from './route.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 
 export const OWNER_GONE: StreamFault = 'owner-gone'
 
@@ -69,7 +69,7 @@ export function goneError(id: RequestId): string {
 }
 
 /** Gives the client an error for each request id of the stream, which settles its calls. */
-export function reportEvicted(context: Context, lapsed: FoundStream, cursor: number): void {
+export function reportEvicted(context: RequestContext, lapsed: FoundStream, cursor: number): void {
   const { instance, res } = context
   const found = lapsed.value
   const { primer } = context.profileOn({ owner: found.owner })

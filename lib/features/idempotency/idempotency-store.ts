@@ -1,23 +1,17 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
-import { DueQueue } from '../streams/due-queue.js'
-import {
-  type Directory,
-  type Here,
-  type Keeper,
-  type KeptValue,
-  UNKNOWN
-} from '../streams/directory.js'
-import { FairStore } from '../streams/fair-store.js'
-import { Sweep, sweepPeriod } from '../streams/timer.js'
-import { WhenIdle } from '../streams/when-idle.js'
+import { DueQueue } from '../../streams/due-queue.js'
+import { type Here, type Keeper, type KeptValue, UNKNOWN } from '../../streams/directory.js'
+import { FairStore } from '../../streams/fair-store.js'
+import { Sweep, sweepPeriod } from '../../streams/timer.js'
+import { WhenIdle } from '../../streams/when-idle.js'
+import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import type { KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-call.js'
 import {
   CallRoom,
   type IdempotencyHost,
   IdempotentRequest,
   type KeyedRequest,
   LOST,
-  type KeyedOutcome,
-  type RecordedAnswer,
   type SettledCall
 } from './idempotent-request.js'
 
@@ -28,7 +22,7 @@ const REFUSED_SHARE = 8
 /** The endpoint has not begun. Not 502 or 504: a server behind a gateway may be at work. */
 const NOT_STARTED = [429, 503]
 
-interface IdempotencyLimits {
+export interface IdempotencyLimits {
   /** Calls that are answered and remembered, and calls that go on without a client. */
   readonly maxCalls: number
   /** Milliseconds for which they are remembered. */
@@ -37,18 +31,13 @@ interface IdempotencyLimits {
   readonly maxBytes: number
   /** Milliseconds after which an unanswered call is abandoned, once its client has gone. */
   readonly abandonAfter: number
-  /** Called when a call is given up, as there is no room for it without its client. */
-  readonly onFull: () => void
-  /** Where other instances find answers that were not fetched; `undefined`: there are none. */
-  readonly kept?: Keeper | undefined
-  /** Tells other instances what has become of the call under a key. */
-  readonly names?: Pick<Directory<object>, 'keySettled' | 'keyForgotten'>
 }
 
 export class IdempotencyStore implements IdempotencyHost {
   abandonments: DueQueue
   readonly room: CallRoom
   readonly longestAnswer: number
+  readonly #parts: InstanceParts
   readonly #limits: IdempotencyLimits
   readonly #running = new Map<string, IdempotentRequest>()
   readonly #idle = new WhenIdle(() => this.#running.size === 0)
@@ -60,12 +49,16 @@ export class IdempotencyStore implements IdempotencyHost {
   #evictions = 0
   #isClosing = false
 
-  constructor(limits: IdempotencyLimits) {
+  constructor(parts: InstanceParts, limits: IdempotencyLimits) {
     const { maxCalls, window: ttl, maxBytes } = limits
+    this.#parts = parts
     this.#limits = limits
     this.abandonments = new DueQueue(limits.abandonAfter)
     this.#sweep = new Sweep(sweepPeriod(ttl), () => this.#expire())
-    this.room = new CallRoom(maxCalls, maxBytes, limits.onFull)
+    this.room = new CallRoom(maxCalls, maxBytes, () => {
+      parts.debug('call under a key given up: no client, and as much is held already as may be')
+      parts.count('refused', undefined, 'full')
+    })
     this.longestAnswer = Math.min(LONGEST_ANSWER, maxBytes)
     this.#settled = new FairStore({
       maxSize: maxCalls,
@@ -158,8 +151,9 @@ export class IdempotencyStore implements IdempotencyHost {
     this.#sweep.begin()
     this.#idle.check()
     const isForgotten = outcome.kind === 'answer' && NOT_STARTED.includes(outcome.status)
-    if (isForgotten) return this.#limits.names?.keyForgotten(key)
-    this.#limits.names?.keySettled(key, owner)
+    const { directory } = this.#parts
+    if (isForgotten) return directory.keyForgotten(key)
+    directory.keySettled(key, owner)
     if (outcome.kind !== 'answer') return void this.#settled.set(key, owner, { hash, outcome })
     const call: SettledCall = { hash, outcome: ownCopy(outcome) }
     const { status } = outcome
@@ -182,8 +176,8 @@ export class IdempotencyStore implements IdempotencyHost {
   }
 
   #keepForOthers(key: string, call: SettledCall): void {
-    const { kept, window } = this.#limits
-    if (kept !== undefined) keepOutcome(kept, key, call, window)
+    const { kept } = this.#parts
+    if (kept !== undefined) keepOutcome(kept, key, call, this.#limits.window)
   }
 
   /** `false`: nothing is left that may expire. */

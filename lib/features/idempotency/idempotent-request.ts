@@ -1,23 +1,11 @@
 // One call under its `Idempotency-Key`: who waits for it, and what became of it.
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { RequestId } from '../protocol/json-rpc.js'
-import { type DueQueue, Waiting } from '../streams/due-queue.js'
-import { Quota } from '../streams/quota.js'
-import type { BodyWatch } from '../http/body-watch.js'
-
-export interface RecordedAnswer {
-  readonly kind: 'answer'
-  readonly status: number
-  readonly headers: OutgoingHttpHeaders
-  readonly body: Buffer
-}
-
-/** What became of a call. */
-export type KeyedOutcome =
-  | { readonly kind: 'stream'; readonly streamId: string }
-  | RecordedAnswer
-  /** It ran, and there is no answer to give: it was too large to keep, or was not wanted. */
-  | { readonly kind: 'lost' }
+import type { ServerResponse } from 'node:http'
+import type { RequestId } from '../../protocol/json-rpc.js'
+import type { Keyed, KeyedOutcome, KeyedRun, RecordedRun } from '../../endpoint/keyed-call.js'
+import { patchedResponse } from '../../http/patched-response.js'
+import { type DueQueue, Waiting } from '../../streams/due-queue.js'
+import { Quota } from '../../streams/quota.js'
+import { AnswerRecorder, type RecordedCall } from './recorded-answer.js'
 
 export const LOST: KeyedOutcome = { kind: 'lost' }
 
@@ -26,16 +14,6 @@ export interface SettledCall {
   /** A digest of its body; `undefined`: that could not be read, and its key alone names it. */
   readonly hash: string | undefined
   outcome: KeyedOutcome
-}
-
-/** What makes two requests the same. */
-export interface Keyed {
-  /** Bound to its owner, session and path. */
-  readonly key: string
-  /** A digest of its body; `undefined`: that could not be read, and its key alone names it. */
-  readonly hash: string | undefined
-  /** Bytes of memory that the request takes. */
-  readonly size: number
 }
 
 export interface KeyedRequest extends Keyed {
@@ -55,23 +33,13 @@ export interface IdempotencyHost {
   settled(request: KeyedRequest, outcome: KeyedOutcome, isUnread: boolean): void
 }
 
-type Recording = Pick<BodyWatch, 'stop'>
-
-/** The endpoint at work on a call. */
-export interface KeyedRun {
-  /** Lets the endpoint see that its client has gone. */
-  release(): void
-  /** Lets the endpoint see when its own client leaves, as the answer cannot be asked for again. */
-  detach(): void
-}
-
 /** A call that has not been answered. Its request may be large, and is dropped then. */
-export class IdempotentRequest {
+export class IdempotentRequest implements RecordedCall {
   readonly #host: IdempotencyHost
   #request: KeyedRequest | undefined
   readonly hash: string | undefined
   #run: KeyedRun | undefined
-  #recording: Recording | undefined
+  #recording: AnswerRecorder | undefined
   /** Bytes of its answer so far. */
   #recorded = 0
   /** Called with the outcome, for each client that waits, by its response. */
@@ -85,7 +53,6 @@ export class IdempotentRequest {
     this.#host = host
   }
 
-  /** What it is kept under; `undefined`: it has been settled. */
   get key(): string | undefined {
     return this.#request?.key
   }
@@ -98,8 +65,7 @@ export class IdempotentRequest {
     return this.#request?.requestIds() ?? []
   }
 
-  /** The endpoint begins to work on it. `recording`: of its answer, where it is recorded. */
-  runs(run: KeyedRun, recording?: Recording): void {
+  runs(run: KeyedRun, recording?: AnswerRecorder): void {
     if (this.isSettled) {
       // Its client had left, and there was no room for it. The endpoint has yet to listen for that.
       recording?.stop()
@@ -109,7 +75,12 @@ export class IdempotentRequest {
     this.#recording = recording
   }
 
-  /** More of its answer is recorded. `false`: there is no room for it. */
+  record(res: ServerResponse, run: RecordedRun): void {
+    const recorder = new AnswerRecorder(this, res, run)
+    this.runs(run, recorder)
+    patchedResponse(res).watch(recorder)
+  }
+
   grow(bytes: number): boolean {
     const recorded = this.#recorded + bytes
     const { longestAnswer, room } = this.#host
@@ -119,7 +90,6 @@ export class IdempotentRequest {
     return true
   }
 
-  /** A client waits, for as long as its connection is open. */
   join(res: ServerResponse, onSettled: (outcome: KeyedOutcome) => void): void {
     if (this.#request === undefined) return
     // It has left while another instance was asked who has the call: its close will not come again.
@@ -142,17 +112,14 @@ export class IdempotentRequest {
     abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
   }
 
-  /** No client came back, or the answer is not wanted any more. */
   abandon(): void {
     this.settle(LOST)?.release()
   }
 
-  /** Its answer is not kept: the endpoint gives it to its own client alone. */
   giveUp(): void {
     this.settle(LOST)?.detach()
   }
 
-  /** Returns the endpoint at work on it; `undefined`: it was settled before, or has not begun. */
   settle(outcome: KeyedOutcome): KeyedRun | undefined {
     const request = this.#request
     if (request === undefined) return undefined

@@ -1,35 +1,27 @@
 // Records an answer while it is given, and gives it again.
 import type { ServerResponse } from 'node:http'
-import type { IdempotentRequest, KeyedRun, RecordedAnswer } from './idempotent-request.js'
-import { BodyWatch } from '../http/body-watch.js'
-import { patchedResponse } from '../http/patched-response.js'
-import { claim } from '../http/reply.js'
-import type { RequestContext } from './request-context.js'
-import { foldHeaders, headersIn } from '../http/response-headers.js'
-import { responseSink } from './response-sink.js'
+import type { KeyedCall, RecordedAnswer, RecordedRun } from '../../endpoint/keyed-call.js'
+import { BodyWatch } from '../../http/body-watch.js'
+import { claim } from '../../http/reply.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
+import { foldHeaders, headersIn } from '../../http/response-headers.js'
+import { responseSink } from '../../endpoint/response-sink.js'
 
 type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
 
-/** The endpoint at work on a call whose answer is recorded. */
-export interface RecordedRun extends KeyedRun {
-  /** It has given its answer, and that is no stream. */
-  untakenEnded(): void
+/** A call whose answer is recorded. */
+export interface RecordedCall extends KeyedCall {
+  /** More of its answer is recorded. `false`: there is no room for it. */
+  grow(bytes: number): boolean
 }
 
-/** The endpoint begins to work on a call: records its answer, unless that becomes a stream. */
-export function recordAnswer(call: IdempotentRequest, res: ServerResponse, run: RecordedRun): void {
-  const recorder = new AnswerRecorder(call, res, run)
-  call.runs(run, recorder)
-  patchedResponse(res).watch(recorder)
-}
-
-class AnswerRecorder extends BodyWatch {
-  readonly #call: IdempotentRequest
+export class AnswerRecorder extends BodyWatch {
+  readonly #call: RecordedCall
   readonly #res: ServerResponse
   readonly #run: RecordedRun
   #head: RecordedHead | undefined
 
-  constructor(call: IdempotentRequest, res: ServerResponse, run: RecordedRun) {
+  constructor(call: RecordedCall, res: ServerResponse, run: RecordedRun) {
     super()
     this.#call = call
     this.#res = res

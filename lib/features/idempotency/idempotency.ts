@@ -1,0 +1,228 @@
+// A client that has lost its response sends its POST again, with the same `Idempotency-Key` (an
+// Internet-Draft of the IETF, draft-ietf-httpapi-idempotency-key-header): the endpoint runs once,
+// and the client gets the response of the first, or its stream. By its key, it can cancel a call
+// before its response (`DELETE ?stream=<key>`).
+import { createHash } from 'node:crypto'
+import { label } from '../../protocol/event-id.js'
+import { isComparable } from '../../protocol/json-bounds.js'
+import { compactJson } from '../../protocol/json-text.js'
+import { streamParameters } from '../../protocol/link-header.js'
+import { isKnown, type Here, type KeptValue, UNKNOWN } from '../../streams/directory.js'
+import { headerOf } from '../../access/guards.js'
+import { canAnswer, guarded, noContent, refuse } from '../../http/reply.js'
+import type {
+  Answer,
+  CallKeys,
+  Feature,
+  FeatureCounts,
+  Fullness,
+  KeptCall
+} from '../../endpoint/feature.js'
+import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import type { Keyed, KeyedOutcome } from '../../endpoint/keyed-call.js'
+import { streamNamesIn } from '../../endpoint/mcp-request.js'
+import { refuseAndCount } from '../../endpoint/refusals.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
+import { followTurn } from '../../routes/resume.js'
+import { answerNamed, tellCancelled } from '../../routes/stream-url.js'
+import { reportEvicted } from '../../routes/tell-gone.js'
+import { type IdempotencyLimits, IdempotencyStore, keptOutcomeIn } from './idempotency-store.js'
+import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
+import { repeatAnswer } from './recorded-answer.js'
+
+/** Shorter keys may be guessed, so they prove nothing about who sends them, and are ignored. */
+const SHORTEST_KEY = 16
+const LONGEST_KEY = 256
+
+export class Idempotency implements Feature, CallKeys {
+  readonly keys: CallKeys = this
+  readonly #parts: InstanceParts
+  readonly #store: IdempotencyStore
+
+  constructor(parts: InstanceParts, limits: IdempotencyLimits) {
+    this.#parts = parts
+    this.#store = new IdempotencyStore(parts, limits)
+  }
+
+  // Feature
+
+  /** A DELETE that names a call by its key: of an MCP client, or a known key. */
+  byHead(context: RequestContext): Answer | undefined {
+    const { req, method, hasMcpHeaders } = context
+    if (method !== 'DELETE') return undefined
+    const [stream] = streamNamesIn(req)
+    const isKey = (value: string): boolean => this.scoped(context, value) !== undefined
+    const name = stream ?? streamParameters(req.url ?? '').find(isKey)
+    const call = this.#callNamed(context, name)
+    // A key may have the form of a stream's name; any other value is not ours.
+    if (call.kind === 'unknown' && (stream !== undefined || name === undefined || !hasMcpHeaders))
+      return undefined
+    return () => {
+      context.giveCookie()
+      if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
+      return this.#cancel(context, call, name)
+    }
+  }
+
+  beforeEndpoint(context: RequestContext): Answer | undefined {
+    const keyed = this.of(context)
+    if (keyed === undefined) return undefined
+    const { owner, instance } = context
+    const earlier = this.#store.find(keyed.key)
+    if (earlier.kind === 'unknown') {
+      const requestIds = () => context.learnParsed().requestIds
+      if (!instance.isClosing) context.keyed = this.#store.begin({ ...keyed, owner, requestIds })
+      return undefined
+    }
+    // It is answered here, so the endpoint's own check of the origin does not run.
+    if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
+    const refusal = refusalOf(context, earlier.value, keyed)
+    if (refusal !== undefined) return refusal
+    return async () => {
+      instance.debug('POST sent again under its key: nothing runs twice')
+      instance.count('repeated', undefined)
+      // The time for which the answer is kept begins again, here and at all other instances.
+      if (earlier.kind === 'ended') instance.directory.keySettled(keyed.key, owner)
+      const outcome =
+        earlier.kind === 'ended' ? earlier.value.outcome : await outcomeOf(earlier.value, context)
+      return answerAs(context, outcome)
+    }
+  }
+
+  counts(): FeatureCounts {
+    const { running, bytes, evictions } = this.#store
+    return { keyed: running, bytes, evictions }
+  }
+
+  fullness(): { readonly keyed: Fullness } {
+    return { keyed: this.#store.answers }
+  }
+
+  abandonAfter(milliseconds: number): void {
+    this.#store.beginClosing(milliseconds)
+  }
+
+  whenIdle(): Promise<void> {
+    return this.#store.whenIdle()
+  }
+
+  expire(): void {
+    this.#store.close()
+  }
+
+  // CallKeys
+
+  scoped(context: RequestContext, key: string): string | undefined {
+    if (key.length < SHORTEST_KEY || key.length > LONGEST_KEY) return undefined
+    return context.scopeOf(key)
+  }
+
+  /** A client that has announced itself repeats it on our word: its key counts without a body. */
+  keyOf(context: RequestContext): string | undefined {
+    const key = headerOf(context.req, 'idempotency-key')
+    if (key === undefined) return undefined
+    const { facts, isUnread } = context
+    if (isUnread ? !context.prefersStream : facts.count === 0 || facts.isTooMany) return undefined
+    return context.profile.taken ? this.scoped(context, key) : undefined
+  }
+
+  of(context: RequestContext): Keyed | undefined {
+    const key = this.keyOf(context)
+    if (key === undefined) return undefined
+    const json = context.isUnread ? undefined : comparableText(context)
+    const hash = json && createHash('sha256').update(json).digest('base64url')
+    return { key, hash, size: context.memory }
+  }
+
+  kept(context: RequestContext, keyed: Keyed, value: KeptValue): KeptCall | undefined {
+    const call = keptOutcomeIn(value)
+    if (call === undefined) return undefined
+    const refusal = refusalOf(context, call, keyed)
+    if (refusal !== undefined) return { kind: 'answer', answer: refusal }
+    const { outcome } = call
+    if (outcome.kind === 'stream') return outcome
+    return { kind: 'answer', answer: () => repeatAnswer(context, outcome) }
+  }
+
+  keepStream(key: string): void {
+    this.#store.keepStream(key)
+  }
+
+  keepSince(time: number): void {
+    this.#store.keepSince(time)
+  }
+
+  #callNamed(
+    context: RequestContext,
+    name: string | undefined
+  ): Here<IdempotentRequest, SettledCall> {
+    const key = name === undefined ? undefined : this.scoped(context, name)
+    return key === undefined ? UNKNOWN : this.#store.find(key)
+  }
+
+  /** Cancels a call that has no stream yet, or never gets one; else its stream. */
+  #cancel(
+    context: RequestContext,
+    call: Here<IdempotentRequest, SettledCall>,
+    name: string | undefined
+  ): unknown {
+    if (call.kind === 'unknown') return answerNamed(context, undefined)
+    if (call.kind === 'ended') {
+      const { outcome } = call.value
+      if (outcome.kind !== 'stream') return noContent(context.res)
+      return answerNamed(context, { id: outcome.streamId, start: 0 })
+    }
+    this.#parts.debug('call cancelled by DELETE before it was answered')
+    const { requestIds } = call.value
+    call.value.abandon()
+    return tellCancelled(context, requestIds, context.session, name)
+  }
+}
+
+function refusalOf(
+  { res }: RequestContext,
+  earlier: Pick<Keyed, 'hash'>,
+  { hash }: Keyed
+): Answer | undefined {
+  if (earlier.hash === undefined || hash === earlier.hash) return undefined
+  if (hash !== undefined) return () => refuse(res, 409, 'key-reused')
+  // The next attempt may find room for its body.
+  return () => refuse(res, 503, 'body-unreadable', { 'Retry-After': '1' })
+}
+
+/** A text that tells numbers apart, as JavaScript does not; `undefined`: too many parts. */
+function comparableText({ body, text }: RequestContext): string | undefined {
+  if (text !== undefined) return compactJson(text)
+  return isComparable(body) ? JSON.stringify(body) : undefined
+}
+
+/** Waits for the outcome of the first POST, without keeping the body of this one meanwhile. */
+function outcomeOf(call: IdempotentRequest, context: RequestContext): Promise<KeyedOutcome> {
+  context.dropBody()
+  context.req.resume()
+  return new Promise(resolve => call.join(context.res, resolve))
+}
+
+function answerAs(context: RequestContext, outcome: KeyedOutcome): unknown {
+  const { res } = context
+  switch (outcome.kind) {
+    case 'stream':
+      return attachAgain(context, outcome.streamId)
+    case 'answer':
+      return guarded(res, () => repeatAnswer(context, outcome))
+    case 'lost':
+      return guarded(res, () => refuse(res, 409, 'answer-lost'))
+  }
+}
+
+async function attachAgain(context: RequestContext, streamId: string): Promise<void> {
+  const { instance, res } = context
+  const found = await instance.directory.find('stream', streamId)
+  if (!canAnswer(res)) return
+  // [MCP] Not 404, which would tell the client that its session has ended.
+  if (!isKnown(found)) return refuse(res, 409, 'answer-lost')
+  instance.debug('stream %s: its call was sent again', label(found.value))
+  if (found.kind === 'local' && found.value.log.first === 1)
+    followTurn(context, found.value, 0, { id: streamId, start: 0 })
+  else reportEvicted(context, found, 0)
+}
