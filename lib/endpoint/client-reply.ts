@@ -3,7 +3,7 @@
 import type { OutgoingHttpHeader } from 'node:http'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
-import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
+import { isOversizedId, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { type OutgoingAnswer, sizeOf } from '../readers/outgoing.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
@@ -22,22 +22,17 @@ export type Headers = readonly (readonly [string, OutgoingHttpHeader])[]
 const NOTHING = (): void => undefined
 const EVENT_STREAM = 'text/event-stream'
 
-const NOBODY: Capture = {
-  isFull: false,
-  begin: NOTHING,
-  write: () => true,
-  end: NOTHING,
-  abort: NOTHING,
-  connectionClosed: NOTHING,
-  lateHead: NOTHING
+/** Takes what the endpoint writes, once that works on the request. */
+interface AnswerCapture extends Capture {
+  readonly isAsked: boolean
+  readonly isRefusal: boolean
 }
 
 export class ClientReply implements Producer {
-  /** Takes what the endpoint writes, once it works on the request. */
-  capture: Capture & { readonly isRefusal?: boolean } = NOBODY
   readonly #context: RequestContext
   readonly #response: ResponseCapture
   readonly #id: string
+  readonly #capture: AnswerCapture
   /** Its client may send the request again, under its key. */
   #isKept: boolean
   /** The stream of the events that have been sent; `undefined`: none, or they are not kept. */
@@ -51,10 +46,16 @@ export class ClientReply implements Producer {
   #onDrain = NOTHING
 
   /** @param id of its stream, if it becomes one. */
-  constructor(context: RequestContext, response: ResponseCapture, id: string) {
+  constructor(
+    context: RequestContext,
+    response: ResponseCapture,
+    id: string,
+    capture: AnswerCapture
+  ) {
     this.#context = context
     this.#response = response
     this.#id = id
+    this.#capture = capture
     this.#isKept = context.keyed !== undefined
     this.#startedAt = context.instance.progress === undefined ? 0 : now()
   }
@@ -80,7 +81,7 @@ export class ClientReply implements Producer {
   /** It has been asked something, or is being refused by the endpoint or a guard. */
   get mustStay(): boolean {
     const stream = this.#stream
-    if (stream === undefined) return this.capture.isRefusal === true
+    if (stream === undefined) return this.#capture.isRefusal
     return !stream.isEnded && stream.openRequests.size > 0
   }
 
@@ -115,23 +116,24 @@ export class ClientReply implements Producer {
     this.#over()
   }
 
-  send(block: Uint8Array): void {
+  /** @param message what the event says. */
+  send(block: Uint8Array, message: Message): void {
     if (this.#isOver) return
     this.#guarded(() => {
       if (!this.#hasEvents) this.#begin()
-      this.#append(block)
+      this.#append(block, message)
     })
   }
 
   /** Sends the last event, with the answer, behind others. */
-  endWith(block: Uint8Array): void {
+  endWith(block: Uint8Array, message?: Message): void {
     if (this.#isOver) return
     this.#isOver = true
     const stream = this.#stream
     const { wire } = this.#response
     this.#guarded(() => {
       if (stream !== undefined) {
-        this.#append(block)
+        this.#append(block, message)
         stream.producerEnded()
       } else if (!wire.isOver) {
         const { instance, owner } = this.#context
@@ -164,7 +166,7 @@ export class ClientReply implements Producer {
     // Its stream has yet to end, and calls `release` then.
     if (this.#stream !== undefined && !this.#stream.isEnded) return
     this.#progress?.stop()
-    if (this.capture === NOBODY) this.#response.release()
+    if (!this.#capture.isAsked) this.#response.release()
   }
 
   /** Writes outside of any handler, where an error that is thrown would end the process. */
@@ -208,7 +210,7 @@ export class ClientReply implements Producer {
     // The endpoint may read the body later, and Node would drop it with the end of the response.
     keepBody(this.#context.req)
     if (response.isTaken === true) wire.replaceHead(type, setHeaders, status)
-    else if (response.takeEarly(this.capture)) wire.sendEarlyHead(type, setHeaders, status)
+    else if (response.takeEarly(this.#capture)) wire.sendEarlyHead(type, setHeaders, status)
     else return false
     return true
   }
@@ -242,7 +244,7 @@ export class ClientReply implements Producer {
     return openEarlyStream(this.#context, this.#id, profile.taken, this)
   }
 
-  #append(block: Uint8Array): void {
+  #append(block: Uint8Array, message?: Message): void {
     const stream = this.#stream
     const { wire } = this.#response
     if (stream === undefined) {
@@ -250,7 +252,8 @@ export class ClientReply implements Producer {
       return
     }
     this.#progress?.heard(block)
-    stream.appendBlock(block)
+    if (message === undefined) stream.appendBlock(block)
+    else stream.appendRead(block, [message])
   }
 
   #drained(): void {

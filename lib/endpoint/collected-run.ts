@@ -1,6 +1,6 @@
 // A request whose client we answer ourselves: at once, or with what is collected of the endpoint's
 // answer.
-import type { OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 import type { Message } from '../protocol/json-rpc.js'
 import { withoutAsync } from '../protocol/prefer.js'
 import type { Stream } from '../streams/stream.js'
@@ -14,34 +14,36 @@ import { foldHeaders, validateHead } from '../http/response-headers.js'
 import { type AnswerListener, SoleAnswer } from './endpoint-answer.js'
 import { EndpointRun } from './endpoint-run.js'
 
-export interface EndpointCall {
+export interface EndpointCall extends AnswerListener {
   readonly message: Message
   readonly requestId: string
   /** The message as JSON. */
   readonly text: string
   /** Bytes that a message of its answer may have. */
   readonly limit: number
-  /** The stream behind `currentStream()` in its handler. */
+  /** The stream behind `currentStream()` in its handler; while it is full, the endpoint waits. */
   readonly stream: Stream
   readonly collector: PartsCollector
 }
 
-interface EndpointAtWork {
-  /** There is room for more of its answer. */
-  drain(): void
-  /** No more of its answer is wanted. */
-  leave(): void
-}
+/** Milliseconds for which an endpoint may go on with its response once it has answered. */
+const PATIENCE = 1000
 
-export class CollectedRun extends EndpointRun {
+export class CollectedRun extends EndpointRun implements Capture {
   readonly reply: ClientReply
-  #capture: AnswerCapture | undefined
+  #call: EndpointCall | undefined
+  /** Set with the head of the endpoint's answer. */
+  #answer: SoleAnswer | undefined
+  isRefusal = false
+  #isOver = false
+  /** Runs once no more of the response is wanted. */
+  #patience: Timer | undefined
 
   constructor(context: RequestContext) {
     super(context)
     // The answer is not that of the endpoint, which is not to hear when its client leaves.
     this.response.keep()
-    const reply = new ClientReply(context, this.response, this.handler.id)
+    const reply = new ClientReply(context, this.response, this.handler.id, this)
     this.reply = reply
     context.keyed?.runs({
       release: () => reply.gone(),
@@ -49,21 +51,36 @@ export class CollectedRun extends EndpointRun {
     })
   }
 
-  ask(call: EndpointCall, listener: CapturedAnswerListener): EndpointAtWork {
+  /** The endpoint works on the request. */
+  get isAsked(): boolean {
+    return this.#call !== undefined
+  }
+
+  ask(call: EndpointCall): void {
     const { req } = this.request
-    const { message, text, collector, stream } = call
-    const { response } = this
-    const capture = new AnswerCapture(call, this.request, listener, () => response.release())
-    this.#capture = this.reply.capture = capture
-    response.hear(capture)
+    this.#call = call
+    this.response.hear(this)
     // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
-    this.#prepare(message, text)
-    this.handler.collector = collector
-    this.handler.take(stream)
+    this.#prepare(call.message, call.text)
+    this.handler.collector = call.collector
+    this.handler.take(call.stream)
     this.call()
-    return { drain: () => response.drain(), leave: () => capture.leave() }
+  }
+
+  /** There is room for more of the answer. */
+  drain(): void {
+    this.response.drain()
+  }
+
+  /** No more of it is wanted. An endpoint that has answered is given time to end its response. */
+  leave(): void {
+    const isEnding = this.#answer?.isAnswered === true && !this.#isOver
+    this.#answer?.drop()
+    if (!isEnding) return this.response.release()
+    this.#patience = new Timer(() => this.response.release())
+    this.#patience.start(PATIENCE)
   }
 
   /** Gives those behind us the call without what it says of how its client is to be answered. */
@@ -80,80 +97,27 @@ export class CollectedRun extends EndpointRun {
 
   take(head: ResponseHead): Capture | undefined {
     const { res, keyed } = this.request
-    if (this.#capture === undefined) {
+    if (this.#call === undefined) {
       // Middleware in front of us answers in our place.
       keyed?.settle({ kind: 'lost' })
       return undefined
     }
     // The head is sent later, when nobody could catch what Node throws at an invalid one.
     validateHead(undefined, head.given)
-    const { status, header } = head
-    this.#capture.lateHead({
-      status,
-      header,
-      headers: () => {
-        const headers: OutgoingHttpHeaders = { ...res.getHeaders() }
-        foldHeaders(head.given, (name, value) => (headers[name.toLowerCase()] = value))
-        return headers
-      }
-    })
-    return this.#capture
+    const headers: OutgoingHttpHeaders = { ...res.getHeaders() }
+    foldHeaders(head.given, (name, value) => (headers[name.toLowerCase()] = value))
+    this.#begun(head.status, headers)
+    return this
   }
 
   brokenOff(): void {
-    // The capture hears of it.
+    // `abort` hears of it.
   }
 
   goesOnAlone(): void {
     const { keyed, memory } = this.request
     // Until a call under a key has an answer, its request is counted there.
     if (keyed?.isSettled !== false) this.handler.stream?.holdRequest(memory)
-  }
-}
-
-/** What servers, those of the official SDKs among them, require in `Accept`. */
-const BOTH = ['application/json', 'text/event-stream']
-
-export interface CapturedAnswerListener extends AnswerListener {
-  /** The endpoint should wait for `drain`. */
-  readonly isFull: boolean
-}
-
-/** Milliseconds for which an endpoint may go on with its response once it has answered. */
-const PATIENCE = 1000
-
-/** Collects a response to a call whose client we answer, whatever kind it is. */
-class AnswerCapture implements Capture {
-  readonly #call: Pick<EndpointCall, 'requestId' | 'limit'>
-  readonly #request: RequestContext
-  readonly #listener: CapturedAnswerListener
-  /** Lets the endpoint see that its response is over. */
-  readonly #release: () => void
-  #answer: SoleAnswer | undefined
-  isRefusal = false
-  #isAnswered = false
-  #isEnded = false
-  /** Runs once no more of the response is wanted. */
-  #patience: Timer | undefined
-
-  constructor(
-    { requestId, limit }: EndpointCall,
-    request: RequestContext,
-    listener: CapturedAnswerListener,
-    release: () => void
-  ) {
-    this.#call = { requestId, limit }
-    this.#request = request
-    this.#listener = listener
-    this.#release = release
-  }
-
-  /** No more of it is wanted. An endpoint that has answered is given time to end its response. */
-  leave(): void {
-    this.#answer?.drop()
-    if (!this.#isAnswered || this.#isEnded) return this.#release()
-    this.#patience = new Timer(this.#release)
-    this.#patience.start(PATIENCE)
   }
 
   // Capture
@@ -163,20 +127,7 @@ class AnswerCapture implements Capture {
   }
 
   lateHead({ status, headers }: LateHead): void {
-    this.isRefusal = status !== 200
-    // It concerns the preference of this request, and not of others that fetch the answer.
-    const { 'preference-applied': _applied, ...given } = distinct(headers())
-    const head = { status, headers: given }
-    const { instance, owner } = this.#request
-    const { requestId, limit } = this.#call
-    const limits = { event: limit, body: limit, budget: instance.table.budget, owner }
-    this.#answer = new SoleAnswer(head, requestId, limits, {
-      message: (message, text) => this.#listener.message(message, text),
-      answered: answer => {
-        this.#isAnswered = true
-        this.#listener.answered(answer)
-      }
-    })
+    this.#begun(status, headers())
   }
 
   write(bytes: Buffer): boolean {
@@ -185,41 +136,44 @@ class AnswerCapture implements Capture {
   }
 
   get isFull(): boolean {
-    return this.#listener.isFull
+    return this.#call?.stream.isFull === true
   }
 
   end(): void {
-    this.#isEnded = true
+    this.#isOver = true
     this.#answer?.end()
-    this.#over()
+    this.#endEarly()
   }
 
   abort(): void {
-    this.#isEnded = true
+    this.#isOver = true
     if (this.#answer !== undefined) this.#answer.brokenOff()
-    else this.#listener.answered({ kind: 'fault', fault: 'endpoint-failed' })
-    this.#over()
+    else this.#call?.answered({ kind: 'fault', fault: 'endpoint-failed' })
+    this.#endEarly()
   }
 
   connectionClosed(): void {
     // The connection is that of our own answer, which does not concern the endpoint.
   }
 
-  #over(): void {
+  #begun(status: number, headers: OutgoingHttpHeaders): void {
+    const call = this.#call
+    if (call === undefined) return
+    this.isRefusal = status !== 200
+    // It concerns the preference of this request, and not of others that fetch the answer.
+    const { 'preference-applied': _applied, ...given } = headers
+    const { instance, owner } = this.request
+    const { requestId, limit } = call
+    const limits = { event: limit, body: limit, budget: instance.table.budget, owner }
+    this.#answer = new SoleAnswer({ status, headers: given }, requestId, limits, call)
+  }
+
+  #endEarly(): void {
     if (this.#patience === undefined) return
     this.#patience.stop()
-    this.#release()
+    this.response.release()
   }
 }
 
-/** Headers in the form of Node's `headersDistinct`. */
-function distinct(headers: OutgoingHttpHeaders): NodeJS.Dict<string[]> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), listed(value)])
-  )
-}
-
-function listed(value: OutgoingHttpHeader | undefined): string[] | undefined {
-  if (value === undefined) return undefined
-  return Array.isArray(value) ? value : [String(value)]
-}
+/** What servers, those of the official SDKs among them, require in `Accept`. */
+const BOTH = ['application/json', 'text/event-stream']

@@ -1,17 +1,12 @@
 // What an endpoint's answer means: for one request, as a client would read it; or for all of a
 // stream, whose client has had an event stream before.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { faultError, type StreamFault } from '../protocol/errors.js'
-import {
-  errorResponse,
-  isObject,
-  isResponse,
-  type Message,
-  type RequestId
-} from '../protocol/json-rpc.js'
-import { spliceJson, writtenMessages } from '../protocol/json-splice.js'
+import { isObject, isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
+import { spliceJson, type WrittenMessage, writtenMessages } from '../protocol/json-splice.js'
 import { type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { onOneLine } from '../protocol/sse-writer.js'
+import { stringOf } from '../http/response-headers.js'
 import { Timer } from '../streams/timer.js'
 import {
   type AnswerHead,
@@ -27,14 +22,14 @@ export type EndpointAnswer =
       readonly requestId: string
       readonly text: string
       readonly message: Message
-      readonly headers: NodeJS.Dict<string[]>
+      readonly headers: OutgoingHttpHeaders
     }
   /** Another HTTP answer: a status of the endpoint, or of a guard in front of it. */
   | {
       readonly kind: 'relay'
       readonly requestId: string
       readonly status: number
-      readonly headers: NodeJS.Dict<string[]>
+      readonly headers: OutgoingHttpHeaders
       readonly body: Buffer
       /** The response in its body, if it has one all the same. */
       readonly message: Message | undefined
@@ -42,15 +37,15 @@ export type EndpointAnswer =
   /** No answer, or one that was too large. */
   | { readonly kind: 'fault'; readonly fault: StreamFault }
 
-/** An answer as it was written: the parsed message would take several times the memory. */
+/** An answer as it was written: kept with its message, it would take several times the memory. */
 export type WrittenAnswer = Written<EndpointAnswer>
 type Written<Answer> = Answer extends { readonly message: unknown }
-  ? Omit<Answer, 'message'>
+  ? Omit<Answer, 'message'> & { readonly message?: Message | undefined }
   : never
 
 export interface AnswerListener {
   /** A notification, or a request of the endpoint. */
-  message(message: Message, text: string): void
+  heard(said: WrittenMessage): void
   answered(answer: EndpointAnswer): void
 }
 
@@ -66,7 +61,7 @@ export function readAnswer(
   const { statusCode: status = 0, headersDistinct: headers } = response
   const patience = new Timer(() => response.destroy())
   const answer = new SoleAnswer({ status, headers }, requestId, limits, {
-    message: (message, text) => listener.message(message, text),
+    heard: said => listener.heard(said),
     answered: read => {
       patience.start(PATIENCE)
       response.resume()
@@ -85,7 +80,7 @@ export function readAnswer(
 interface Headed {
   readonly status: number
   /** Their names are in lower case. */
-  readonly headers: NodeJS.Dict<string[]>
+  readonly headers: OutgoingHttpHeaders
 }
 
 /** The answer to one request, with what the endpoint says before. */
@@ -104,8 +99,13 @@ export class SoleAnswer implements AnswerSink {
     this.#messages = new EndpointMessages(this, limits)
     this.#messages.head({
       status: head.status,
-      header: name => head.headers[name]?.join(', ')
+      header: name => stringOf(head.headers[name])
     })
+  }
+
+  /** No more of it is wanted. */
+  get isAnswered(): boolean {
+    return this.#isAnswered
   }
 
   /** The memory of `bytes` may be reused after the call. */
@@ -141,8 +141,7 @@ export class SoleAnswer implements AnswerSink {
 
   readonly onBlock: BlockListener = (block, from, to, fields) => {
     if (fields.dataLines === 0 || !fields.isMessage) return
-    for (const { message, text } of writtenMessages(dataOf(block, from, to, fields)))
-      this.#said(message, text)
+    for (const said of writtenMessages(dataOf(block, from, to, fields))) this.#said(said)
   }
 
   body(body: Buffer): void {
@@ -155,12 +154,12 @@ export class SoleAnswer implements AnswerSink {
     this.#answered({ kind: 'fault', fault })
   }
 
-  #said(message: Message, text: string): void {
+  #said(said: WrittenMessage): void {
     if (this.#isAnswered) return
     const requestId = this.#requestId
-    if (isResponseTo(message, requestId))
-      this.#answered({ kind: 'response', requestId, text, message, headers: this.#head.headers })
-    else if (typeof message.method === 'string') this.#listener.message(message, text)
+    if (isResponseTo(said.message, requestId))
+      this.#answered({ kind: 'response', requestId, ...said, headers: this.#head.headers })
+    else if (typeof said.message.method === 'string') this.#listener.heard(said)
   }
 
   #answered(answer: EndpointAnswer): void {
@@ -204,7 +203,7 @@ export function messagesIn(
   { status, header }: AnswerHead,
   body: Buffer,
   owed: readonly RequestId[]
-): string[] {
+): WrittenMessage[] {
   const said = writtenMessages(textOf(body, header('content-type')))
   const messages = said.map(({ message }) => message)
   if (status < 200 || status > 299) return owed.map(id => refusal(id, status, errorIn(messages)))
@@ -214,7 +213,11 @@ export function messagesIn(
   const error = errorIn(messages.filter(({ id }) => (id ?? null) === null))
   const errors =
     error === undefined ? [] : owed.filter(id => !answered.has(id)).map(id => withError(id, error))
-  return [...responses.map(one => onOneLine(one.text.trim())), ...errors]
+  const written = ({ message, text }: WrittenMessage): WrittenMessage => ({
+    message,
+    text: onOneLine(text.trim())
+  })
+  return [...responses.map(written), ...errors]
 }
 
 /** Without a byte order mark, in the charset that the type names. */
@@ -235,13 +238,12 @@ function refusal(
   id: RequestId,
   status: number,
   error: Record<string, unknown> | undefined
-): string {
-  if (error !== undefined) return withError(id, error)
+): WrittenMessage {
   const fault = 'endpoint-refused'
-  return errorResponse(id, { ...faultError(fault), data: { reason: fault, status } })
+  return withError(id, error ?? { ...faultError(fault), data: { reason: fault, status } })
 }
 
-function withError(id: RequestId, error: Record<string, unknown>): string {
+function withError(id: RequestId, error: Record<string, unknown>): WrittenMessage {
   const message: Message & { jsonrpc: '2.0' } = { jsonrpc: '2.0', id, error }
-  return JSON.stringify(message)
+  return { message, text: JSON.stringify(message) }
 }

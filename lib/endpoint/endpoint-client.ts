@@ -144,7 +144,7 @@ function messageIn(
       response.destroy()
       reject(new Error(faultMessage(answer.fault)))
     }
-    readAnswer(response, id, { event: limit, body: limit }, { message: () => undefined, answered })
+    readAnswer(response, id, { event: limit, body: limit }, { heard: () => undefined, answered })
   })
 }
 

@@ -8,7 +8,6 @@ import {
   type BlockFields,
   type BlockListener,
   fieldOf,
-  newFields,
   readFields
 } from '../protocol/sse-fields.js'
 import { dataInText, transientLines, withoutIds } from '../protocol/sse-lines.js'
@@ -389,13 +388,9 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     const head = this.#lateHead
     if (stream === undefined || head === undefined || stream.isEnded) return
     this.#warnOfMissed(head)
-    for (const [i, message] of messagesIn(head, body, stream.owed).entries()) {
-      const block = encodeMessage(message)
-      const fields = newFields()
-      readFields(block, 0, fields)
-      // As if in one write, because the endpoint could not be asked to wait in between.
-      stream.append(block, 0, block.length, fields, i > 0)
-    }
+    // As if in one write, because the endpoint could not be asked to wait in between.
+    for (const [i, { message, text }] of messagesIn(head, body, stream.owed).entries())
+      stream.appendRead(encodeMessage(text), [message], i > 0)
     stream.producerEnded()
   }
 

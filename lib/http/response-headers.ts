@@ -130,8 +130,10 @@ function added(value: string, directives: readonly string[]): string {
 /** Of one connection (RFC 9110, 7.6.1). `Trailer`: Node throws at one if the body has a length. */
 const OF_CONNECTION = /^(?:connection|date|keep-alive|trailer|transfer-encoding)$/i
 
-export function passedOn(headers: NodeJS.Dict<string[]>): [string, string[]][] {
+export function passedOn<Value extends OutgoingHttpHeader>(
+  headers: NodeJS.Dict<Value>
+): [string, Value][] {
   return Object.entries(headers).filter(
-    (entry): entry is [string, string[]] => entry[1] !== undefined && !OF_CONNECTION.test(entry[0])
+    (entry): entry is [string, Value] => entry[1] !== undefined && !OF_CONNECTION.test(entry[0])
   )
 }

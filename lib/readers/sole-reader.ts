@@ -1,9 +1,10 @@
 // A reader that takes a stream to its end, for one answer; no other reads it.
+import type { Message } from '../protocol/json-rpc.js'
 import type { Retained } from '../streams/retained.js'
 import type { Reader } from '../streams/stream-types.js'
 
 export abstract class SoleReader implements Reader {
-  abstract wake(): void
+  abstract wake(said?: readonly Message[]): void
 
   finish(): void {
     this.wake()

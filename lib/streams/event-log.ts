@@ -120,7 +120,14 @@ export class EventLog {
     return { bytes: segment.after(after), last: segment.last, segment }
   }
 
-  /** The same for a reader that uses them later, and then releases them. */
+  /** One event, to be used before the log changes; `undefined`: it is not kept. */
+  event(sequence: number): Buffer | undefined {
+    if (sequence < this.first || sequence > this.last) return undefined
+    const segment = this.#segmentOf(sequence)
+    return segment.bytes.subarray(segment.endOf(sequence - 1), segment.endOf(sequence))
+  }
+
+  /** As `read`, for a reader that uses them later, and then releases them. */
   retain(after: number, reader: SegmentReader): RetainedBatch {
     return new RetainedBatch(this.#segmentOf(after + 1), after, reader)
   }

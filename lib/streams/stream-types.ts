@@ -1,6 +1,6 @@
 // The types around a stream.
 import type { StreamError } from '../protocol/errors.js'
-import type { RequestId } from '../protocol/json-rpc.js'
+import type { Message, RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { DueQueue } from './due-queue.js'
@@ -64,8 +64,11 @@ export interface StreamInit extends StreamIdentity {
 
 /** Pulls from a stream, which only tells it when there is something to read. */
 export interface Reader {
-  /** Something is new in the log, or the end. Called synchronously from `append`. */
-  wake(): void
+  /**
+   * Something is new in the log, or the end. Called synchronously from `append`, with the messages
+   * of the event as far as they have been read.
+   */
+  wake(said?: readonly Message[]): void
   /** What is left is written now: the producer may end the process next. */
   finish(): void
   /** A newer reader has taken this one's place: it ends. */

@@ -185,7 +185,17 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   ): boolean {
     const fault = this.#faultOf(to - from, isSameWrite)
     if (fault !== undefined) return this.fail(fault)
-    const messages = this.#outstanding.read(bytes, from, to, fields)
+    return this.#take(bytes, from, to, this.#outstanding.read(bytes, from, to, fields))
+  }
+
+  /** The same for an event whose messages are known: it need not be read. */
+  appendRead(bytes: Uint8Array, messages: readonly Message[], isSameWrite = false): boolean {
+    const fault = this.#faultOf(bytes.length, isSameWrite)
+    if (fault !== undefined) return this.fail(fault)
+    return this.#take(bytes, 0, bytes.length, messages)
+  }
+
+  #take(bytes: Uint8Array, from: number, to: number, messages: readonly Message[]): boolean {
     if (this.#outstanding.needsPing(messages)) this.#ping()
     return this.#appended(
       this.#keep(to - from, () => this.log.append(bytes, from, to)),
@@ -218,7 +228,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#backPressure.appended(this.isFollowed)
     // A request may hand the stream off at once, with all of it written.
     this.#outstanding.note(messages, this.log.last)
-    this.readers.current?.wake()
+    this.readers.current?.wake(messages)
     return !this.isFull
   }
 

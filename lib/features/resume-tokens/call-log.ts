@@ -1,12 +1,11 @@
 // The messages and the result of a call, in the log of its stream.
+import { LF, utf8 } from '../../protocol/bytes.js'
 import { now } from '../../protocol/clock.js'
 import type { StreamFault } from '../../protocol/errors.js'
 import { isRequest, type Message } from '../../protocol/json-rpc.js'
-import { encodeJson, onOneLine } from '../../protocol/sse-writer.js'
+import type { WrittenMessage } from '../../protocol/json-splice.js'
 import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
 import type { Stream } from '../../streams/stream.js'
-import { dataOf, newFields, readFields } from '../../protocol/sse-fields.js'
-import type { EventLog } from '../../streams/event-log.js'
 import type { Keeper, KeptValue } from '../../streams/directory.js'
 import { faultAnswer } from './call-reply.js'
 import type { CallFacts } from './token-request.js'
@@ -36,23 +35,26 @@ export function keepCall(
   keeper: Keeper,
   token: string,
   { scope, method, parameters }: KeptFacts,
-  answer: WrittenAnswer,
+  answer: Uint8Array,
   time: number
 ): void {
   const head: KeptCallHead = { kind: 'call', scope, method, parameters }
-  keeper.keep(token, head, [encodeAnswer(answer)], time)
+  keeper.keep(token, head, [answer], time)
 }
 
 export function keptCallIn({ head, bytes }: KeptValue): KeptCall | undefined {
   const { kind, ...facts } = head as KeptCallHead
-  const answer = kind === 'call' ? decodeAnswer(bytes) : undefined
-  return answer && { ...facts, answer }
+  return kind === 'call' ? { ...facts, answer: decodeAnswer(bytes) } : undefined
 }
 
 interface Listener {
   readonly hasRoom: boolean
-  send(message: Message, text: string): void
+  send(said: WrittenMessage): void
 }
+
+/** What an event is, by its first byte. No client reads these as they are: they are no blocks. */
+const MESSAGE = 'm'
+const PART = 'p'
 
 export class CallLog {
   readonly #stream: Stream
@@ -63,12 +65,13 @@ export class CallLog {
   /** A fault is not in the log: its sequence is the one after the last event. */
   #end: number | undefined
   #fault: StreamFault | undefined
+  /** The answer, while it is handed to the requests that wait for it: they need not read it. */
+  #answer: WrittenAnswer | undefined
 
   /** @param maxBytes the greatest size of one event. */
   constructor(stream: Stream, maxBytes: number) {
     this.#stream = stream
     this.#maxBytes = maxBytes
-    // No client reads these events as they are, so they need no event ids.
     stream.log.named = undefined
   }
 
@@ -81,28 +84,37 @@ export class CallLog {
   }
 
   get final(): WrittenAnswer | undefined {
+    if (this.#fault !== undefined) return faultAnswer(this.#fault)
+    const kept = this.#stream.log.event(this.#end ?? 0)
+    return this.#answer ?? (kept && decodeAnswer(kept))
+  }
+
+  /** The same as it is kept. */
+  get written(): Uint8Array | undefined {
     return this.#fault === undefined
-      ? answerAt(this.#stream.log, this.#end ?? 0)
-      : faultAnswer(this.#fault)
+      ? this.#stream.log.event(this.#end ?? 0)
+      : encodeAnswer(faultAnswer(this.#fault))
   }
 
   isFinal(place: number | undefined): boolean {
     return place !== undefined && place === this.#end
   }
 
-  append(text: string): void {
-    this.#append(encodeJson(text))
+  append({ message, text }: WrittenMessage): void {
+    this.#append(utf8(MESSAGE + text), [message])
   }
 
   /** `false`: there is no room for the part, so the call has failed. */
   addPart(text: string): boolean {
-    return this.#appendDue(encodePart(text))
+    return this.#appendDue(utf8(PART + text))
   }
 
   finish(answer: WrittenAnswer): void {
     if (!this.#appendDue(encodeAnswer(answer))) return
     this.#end = this.#stream.last
+    this.#answer = answer
     this.#stream.producerEnded()
+    this.#answer = undefined
   }
 
   failed(fault: StreamFault): void {
@@ -116,28 +128,26 @@ export class CallLog {
   }
 
   partAt(place: number): string | undefined {
-    return partAt(this.#stream.log, place)
+    return this.#textAt(place, PART)
   }
 
-  passOn(to: Listener): void {
+  /** @param said what the last event says, where that is known. */
+  passOn(to: Listener, said?: Message): void {
     const { log, isEnded } = this.#stream
     while (this.#cursor < log.last && to.hasRoom) {
-      const cursor = Math.max(this.#cursor, log.first - 1)
-      this.#cursor = cursor + 1
-      const text = messageAfter(log, cursor)
-      if (text === undefined) continue
-      const message = JSON.parse(text) as Message
+      const place = Math.max(this.#cursor + 1, log.first)
+      this.#cursor = place
+      const message = this.#messageAt(place, place === log.last ? said : undefined)
       // Once the call is over, its client is asked nothing any more.
-      if (!isEnded || !isRequest(message)) to.send(message, text)
+      if (message !== undefined && (!isEnded || !isRequest(message.message))) to.send(message)
     }
   }
 
   /** Passes on again the requests of the endpoint: they may have been lost with a connection. */
   askAgain(to: Pick<Listener, 'send'>): void {
-    const { log, openRequests } = this.#stream
-    for (const place of openRequests.values()) {
-      const text = place > this.#cursor ? undefined : messageAfter(log, place - 1)
-      if (text !== undefined) to.send(JSON.parse(text) as Message, text)
+    for (const place of this.#stream.openRequests.values()) {
+      const message = place > this.#cursor ? undefined : this.#messageAt(place)
+      if (message !== undefined) to.send(message)
     }
   }
 
@@ -155,69 +165,49 @@ export class CallLog {
     if (!stream.isEnded) log.evict(Infinity, Math.min(passedOn + 1, ...openRequests.values()) - 1)
   }
 
-  #appendDue(block: Uint8Array): boolean {
-    this.#due.push(this.#stream.last + 1)
-    return this.#append(block)
+  #messageAt(place: number, message?: Message): WrittenMessage | undefined {
+    const text = this.#textAt(place, MESSAGE)
+    return text === undefined
+      ? undefined
+      : { message: message ?? (JSON.parse(text) as Message), text }
   }
 
-  #append(block: Uint8Array): boolean {
+  #textAt(place: number, kind: string): string | undefined {
+    const event = this.#stream.log.event(place)
+    return event?.[0] === kind.charCodeAt(0) ? event.toString('utf8', 1) : undefined
+  }
+
+  #appendDue(event: Uint8Array): boolean {
+    this.#due.push(this.#stream.last + 1)
+    return this.#append(event, NO_MESSAGES)
+  }
+
+  #append(event: Uint8Array, messages: readonly Message[]): boolean {
     const stream = this.#stream
-    if (block.length > this.#maxBytes) return stream.fail('overflow')
-    stream.appendBlock(block)
+    if (event.length > this.#maxBytes) return stream.fail('overflow')
+    stream.appendRead(event, messages)
     return !stream.isEnded
   }
 }
 
-const encoder = new TextEncoder()
+const NO_MESSAGES: readonly Message[] = []
 
-function encodePart(text: string): Uint8Array {
-  return encoder.encode(`event: part\ndata: ${text}\n\n`)
-}
-
-/** Line ends in JSON may be removed; the body of another HTTP answer is base64. */
+/** A line that says what it is, in JSON, and its text or its body. */
 function encodeAnswer(answer: WrittenAnswer): Uint8Array {
-  const { requestId, headers } = answer
-  const [head, data] =
-    answer.kind === 'response'
-      ? [{ kind: answer.kind, requestId, headers }, onOneLine(answer.text)]
-      : [
-          { kind: answer.kind, requestId, status: answer.status, headers },
-          answer.body.toString('base64')
-        ]
-  return encoder.encode(`event: answer\ndata: ${JSON.stringify(head)}\ndata: ${data}\n\n`)
+  const { kind, requestId, headers } = answer
+  const isRelay = kind === 'relay'
+  const head = { kind, requestId, status: isRelay ? answer.status : undefined, headers }
+  return Buffer.concat([
+    utf8(`${JSON.stringify(head)}\n`),
+    isRelay ? answer.body : utf8(answer.text)
+  ])
 }
 
-function decodeAnswer(block: Uint8Array | undefined): WrittenAnswer | undefined {
-  const data = block && dataIn(block, false)
-  if (data === undefined) return undefined
-  const end = data.indexOf('\n')
-  const head = JSON.parse(data.slice(0, end)) as WrittenAnswer
-  const rest = data.slice(end + 1)
-  return head.kind === 'response'
-    ? { ...head, text: rest }
-    : { ...head, body: Buffer.from(rest, 'base64') }
-}
-
-function messageAfter(log: EventLog, cursor: number): string | undefined {
-  const block = blockAt(log, cursor + 1)
-  return block && dataIn(block, true)
-}
-
-function partAt(log: EventLog, sequence: number): string | undefined {
-  const block = blockAt(log, sequence)
-  return block && dataIn(block, false)
-}
-
-function answerAt(log: EventLog, sequence: number): WrittenAnswer | undefined {
-  return decodeAnswer(blockAt(log, sequence))
-}
-
-function blockAt(log: EventLog, sequence: number): Uint8Array | undefined {
-  return sequence < log.first || sequence > log.last ? undefined : log.read(sequence - 1).bytes
-}
-
-function dataIn(bytes: Uint8Array, isMessage: boolean): string | undefined {
-  const fields = newFields()
-  const to = readFields(bytes, 0, fields)
-  return fields.isMessage === isMessage ? dataOf(bytes, 0, to, fields) : undefined
+function decodeAnswer(bytes: Uint8Array): WrittenAnswer {
+  // The memory of a log may be used again.
+  const copy = Buffer.from(bytes)
+  const end = copy.indexOf(LF)
+  const head = JSON.parse(copy.toString('utf8', 0, end)) as WrittenAnswer
+  const body = copy.subarray(end + 1)
+  return head.kind === 'response' ? { ...head, text: body.toString() } : { ...head, body }
 }

@@ -1,15 +1,14 @@
 // One request of a client that waits for a call, over HTTP or on another wire.
-import type { IncomingMessage, OutgoingHttpHeader } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
 import { faultError, type StreamFault } from '../../protocol/errors.js'
 import {
   errorResponse,
   isObject,
-  type Message,
   type RequestId,
   type RequestMessage
 } from '../../protocol/json-rpc.js'
 import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
-import { spliceJson } from '../../protocol/json-splice.js'
+import { spliceJson, type WrittenMessage } from '../../protocol/json-splice.js'
 import { ASYNC_PREFERENCE } from '../../protocol/prefer.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
 import type { ClientReply } from '../../endpoint/client-reply.js'
@@ -35,7 +34,7 @@ export interface CallReply {
   readonly mustStay: boolean
   /** `onGone`: the client left before its answer; `onDrain`: it has read what it was sent. */
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void
-  send(message: Message, text: string): void
+  send(said: WrittenMessage): void
   answer(answer: CallAnswer): void
 }
 
@@ -105,23 +104,26 @@ export class HttpReply implements CallReply {
     this.#reply.watch(onGone, onDrain)
   }
 
-  send(message: Message, text: string): void {
+  send({ message, text }: WrittenMessage): void {
     const own = withProgressToken(message, this.#progressToken)
-    if (own !== undefined)
-      this.#reply.send(encodeJson(own === message ? text : spliceJson(text, message, own)))
+    if (own === undefined) return
+    this.#reply.send(encodeJson(own === message ? text : spliceJson(text, message, own)), own)
   }
 
   answer(answer: CallAnswer): void {
     switch (answer.kind) {
       case 'response': {
-        const { requestId } = answer
+        const { requestId, message, headers } = answer
         const { json, fixed } = withId(answer.text, requestId, this.requestId)
-        return this.#answer(json, this.#besides(answer.headers), { key: requestId, text: fixed })
+        if (!this.#reply.hasEvents)
+          return this.#answer(json, this.#besides(headers), { key: requestId, text: fixed })
+        return this.#reply.endWith(encodeJson(json), message && { ...message, id: this.requestId })
       }
-      case 'interim':
-        return this.#answer(
-          `{"jsonrpc":"2.0","id":${JSON.stringify(this.requestId)},"result":${answer.result}}`
-        )
+      case 'interim': {
+        const id = JSON.stringify(this.requestId)
+        const json = `{"jsonrpc":"2.0","id":${id},"result":${answer.result}}`
+        return this.#reply.hasEvents ? this.#reply.endWith(encodeJson(json)) : this.#answer(json)
+      }
       case 'relay':
         // The status of an event stream that has begun cannot be changed.
         if (this.#reply.hasEvents) this.answer(faultAnswer('endpoint-failed'))
@@ -130,14 +132,13 @@ export class HttpReply implements CallReply {
   }
 
   /** The endpoint's cookies and quotas, unless middleware in front has set them. */
-  #besides(headers: NodeJS.Dict<string[]>): Header[] {
+  #besides(headers: OutgoingHttpHeaders): Header[] {
     return passedOn(headers).filter(
       ([name]) => !OF_MESSAGE.test(name) && this.#reply.header(name) === undefined
     )
   }
 
   #answer(json: string, headers: Header[] = [], kept?: KeptText): void {
-    if (this.#reply.hasEvents) return this.#reply.endWith(encodeJson(json))
     if (this.#isAskedByHeader) {
       const applied = stringOf(this.#reply.header('Preference-Applied')) ?? ''
       const all = applied === '' ? ASYNC_PREFERENCE : `${applied}, ${ASYNC_PREFERENCE}`

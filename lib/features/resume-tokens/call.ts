@@ -3,10 +3,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { StreamFault } from '../../protocol/errors.js'
 import { isRequest, type Message, type RequestId } from '../../protocol/json-rpc.js'
+import type { WrittenMessage } from '../../protocol/json-splice.js'
 import { SoleReader } from '../../readers/sole-reader.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Producer } from '../../streams/stream-types.js'
-import type { EndpointAnswer, WrittenAnswer } from '../../endpoint/endpoint-answer.js'
+import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
 import { type CallHost, CallLog } from './call-log.js'
 import type { CallFacts } from './token-request.js'
 import { type CallAnswer, type CallReply, refusalFor } from './call-reply.js'
@@ -15,7 +16,15 @@ import type { ResumeTokenFault } from './token-fault.js'
 import { now } from '../../protocol/clock.js'
 import { Timer } from '../../streams/timer.js'
 
-const NOTHING = (): void => undefined
+/** The endpoint, while it works on a call. */
+export interface CallEndpoint {
+  /** There is room for more of its messages. */
+  drain(): void
+  /** Nothing more is wanted of it. */
+  leave?(): void
+  /** The client has cancelled the call; `by`: the request that says so, if known. */
+  cancelled?(by?: IncomingMessage): void
+}
 
 export class Call extends SoleReader implements Producer {
   readonly facts: CallFacts
@@ -31,10 +40,7 @@ export class Call extends SoleReader implements Producer {
   )
   /** How often a client that knows no tokens was told to come again; `undefined` for others. */
   rounds: number | undefined
-  onDrain: () => void = NOTHING
-  onReleased: () => void = NOTHING
-  /** Called when its client has cancelled it; `by`: the request that says so, if known. */
-  onCancelled: (by?: IncomingMessage) => void = NOTHING
+  endpoint: CallEndpoint | undefined
 
   constructor(facts: CallFacts, host: CallHost<Call>, interim: InterimResult) {
     super()
@@ -45,13 +51,13 @@ export class Call extends SoleReader implements Producer {
     this.#log = new CallLog(this.stream, host.maxCallBytes)
   }
 
-  /** The answer, if it is the only thing that no request has been given. */
-  get unread(): WrittenAnswer | undefined {
-    return this.#log.isAtEnd ? this.#log.final : undefined
+  /** The answer as it is kept, if it is the only thing that no request has been given. */
+  get unread(): Uint8Array | undefined {
+    return this.#log.isAtEnd ? this.#log.written : undefined
   }
 
-  get given(): WrittenAnswer | undefined {
-    return this.#isDelivered ? this.#log.final : undefined
+  get given(): Uint8Array | undefined {
+    return this.#isDelivered ? this.#log.written : undefined
   }
 
   get tokens(): string[] {
@@ -83,9 +89,9 @@ export class Call extends SoleReader implements Producer {
     else this.#answerNow()
   }
 
-  append(text: string): boolean {
+  append(said: WrittenMessage): boolean {
     if (this.stream.isEnded) return true
-    this.#log.append(text)
+    this.#log.append(said)
     return !this.stream.isFull
   }
 
@@ -124,9 +130,9 @@ export class Call extends SoleReader implements Producer {
 
   cancel(by?: IncomingMessage): void {
     if (this.stream.isEnded) return
-    const tellEndpoint = this.onCancelled
+    const { endpoint } = this
     this.stream.cancel()
-    tellEndpoint(by)
+    endpoint?.cancelled?.(by)
   }
 
   /** To be called by the store when the stream has ended, before any request is answered. */
@@ -151,23 +157,23 @@ export class Call extends SoleReader implements Producer {
   // Producer
 
   drain(): void {
-    this.onDrain()
+    this.endpoint?.drain()
   }
 
   /** The endpoint sees its response close, as nobody reads it. */
   unanswered(): void {}
 
-  /** Drops the callbacks, which would keep the client's request and response in memory. */
   release(): void {
-    const { onDrain, onReleased } = this
-    this.onDrain = this.onReleased = this.onCancelled = NOTHING
-    onDrain()
-    onReleased()
+    const { endpoint } = this
+    // It would keep the client's request and response in memory.
+    this.endpoint = undefined
+    endpoint?.drain()
+    endpoint?.leave?.()
   }
 
   /** Passes messages on while there is room for them, and then answers if the call is over. */
-  wake(): void {
-    this.#log.passOn(this.#step)
+  wake(said?: readonly Message[]): void {
+    this.#log.passOn(this.#step, said?.[0])
     this.#log.release(this.#step.answeredWith)
     if (this.stream.isEnded && this.#step.isWaitedFor && !this.#step.isFull) this.#answer()
   }
@@ -315,10 +321,10 @@ class CallStep {
   }
 
   /** A client that does not read gets only requests: its connection must not fill up. */
-  send(message: Message, text: string): void {
-    const isQuestion = isRequest(message)
+  send(said: WrittenMessage): void {
+    const isQuestion = isRequest(said.message)
     for (const reply of [...this.#replies])
-      if (reply.acceptsEvents && (isQuestion || !reply.isFull)) reply.send(message, text)
+      if (reply.acceptsEvents && (isQuestion || !reply.isFull)) reply.send(said)
   }
 
   answer(answer: CallAnswer): void {

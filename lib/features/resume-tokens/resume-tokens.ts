@@ -1,4 +1,5 @@
 // The Resuming draft: a long call is answered with a token, by which its result is collected.
+import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { revisionIn } from '../../protocol/envelope.js'
@@ -12,11 +13,7 @@ import {
 import { isStateless } from '../../protocol/revisions.js'
 import { declaresStreams } from '../../protocol/stream-messages.js'
 import type { WireTokens } from '../../protocol/shared-wire.js'
-import {
-  type CapturedAnswerListener,
-  CollectedRun,
-  type EndpointCall
-} from '../../endpoint/collected-run.js'
+import { CollectedRun, type EndpointCall } from '../../endpoint/collected-run.js'
 import type {
   Answer,
   Feature,
@@ -26,6 +23,7 @@ import type {
   Worker
 } from '../../endpoint/feature.js'
 import type { KeptValue } from '../../streams/directory.js'
+import type { Stream } from '../../streams/stream.js'
 import type { ClientReply } from '../../endpoint/client-reply.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
@@ -34,7 +32,7 @@ import { answerJson } from '../../http/reply.js'
 import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
 import { tellEndpoint } from '../../endpoint/endpoint-client.js'
 import { endSession } from '../../endpoint/outcome.js'
-import { spliceJson } from '../../protocol/json-splice.js'
+import { spliceJson, type WrittenMessage } from '../../protocol/json-splice.js'
 import { type KeptCall, keptCallIn } from './call-log.js'
 import {
   type Ask,
@@ -49,7 +47,7 @@ import type { CallStore } from './call-store.js'
 import { addHints, withHints } from './duration-hints.js'
 import { comeAgain, interimOf, mayBeShed, requestStateOf, withRounds } from './interim-result.js'
 import { HttpReply } from './call-reply.js'
-import { Call } from './call.js'
+import { Call, type CallEndpoint } from './call.js'
 import { refusalOf } from './token-fault.js'
 import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 import { WiresTokens } from './wire-tokens.js'
@@ -197,7 +195,7 @@ export class ResumeTokens implements Feature {
     const reply = new HttpReply(post, request, ask.isByHeader, run.reply)
     call.join(undefined, reply, this.#waitOf(call, ask))
     if (call.stream.isEnded) return run.withhold()
-    new TokenRun(this.#calls, call, post, reply.acceptsEvents).begin(request, run)
+    new TokenRun(this.#calls, call, post, request, run).begin()
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
@@ -243,70 +241,83 @@ function revisionOf(post: RequestContext, request: Message): string | undefined 
 }
 
 /** The endpoint gets the request under another id; what it writes goes to those that wait. */
-class TokenRun implements CapturedAnswerListener {
+class TokenRun implements EndpointCall, CallEndpoint {
+  readonly requestId = nanoid()
+  readonly message: Message
+  readonly text: string
+  readonly limit: number
+  readonly stream: Stream
+  readonly collector: Call
   readonly #calls: TokenCalls
-  readonly #call: Call
   readonly #post: RequestContext
   readonly #acceptsEvents: boolean
+  readonly #run: CollectedRun
 
-  constructor(calls: TokenCalls, call: Call, post: RequestContext, acceptsEvents: boolean) {
+  constructor(
+    calls: TokenCalls,
+    call: Call,
+    post: RequestContext,
+    request: RequestMessage,
+    run: CollectedRun
+  ) {
+    const { text } = post
+    const own = endpointRequest(request, this.requestId)
+    this.message = own
+    this.text = text === undefined ? JSON.stringify(own) : spliceJson(text, request, own)
+    this.limit = calls.settings.limits.maxCallBytes
+    this.stream = call.stream
+    this.collector = call
     this.#calls = calls
-    this.#call = call
     this.#post = post
-    this.#acceptsEvents = acceptsEvents
+    this.#acceptsEvents = post.acceptsEvents
+    this.#run = run
   }
 
-  begin(request: RequestMessage, run: CollectedRun): void {
-    const call = this.#call
-    const { req, session, text } = this.#post
-    const { parts, settings } = this.#calls
-    const id = nanoid()
-    const own = endpointRequest(request, id)
-    const asked: EndpointCall = {
-      message: own,
-      requestId: id,
-      text: text === undefined ? JSON.stringify(own) : spliceJson(text, request, own),
-      limit: settings.limits.maxCallBytes,
-      stream: call.stream,
-      collector: call
-    }
-    const work = run.ask(asked, this)
-    // The call may have ended before its callbacks are set below.
-    if (call.stream.isEnded) return work.leave()
-    const drained = (): void => work.drain()
-    const released = (): void => work.leave()
-    call.onDrain = drained
-    call.onReleased = released
+  begin(): void {
+    const call = this.collector
+    this.#run.ask(this)
+    if (call.stream.isEnded) this.leave()
+    else call.endpoint = this
+  }
+
+  // CallEndpoint
+
+  drain(): void {
+    this.#run.drain()
+  }
+
+  leave(): void {
+    this.#run.leave()
+  }
+
+  cancelled(by: IncomingMessage = this.#post.req): void {
+    const { session } = this.#post
     // The client's own cancellation names an id that an endpoint with sessions does not know.
     if (session === undefined) return
-    const cancelled = cancellation(id, 'The client has cancelled the request')
-    const tell = (by = req): void => void tellEndpoint(parts, by, cancelled, { sessionId: session })
-    call.onCancelled = tell
+    const message = cancellation(this.requestId, 'The client has cancelled the request')
+    void tellEndpoint(this.#calls.parts, by, message, { sessionId: session })
   }
 
-  // CapturedAnswerListener
+  // AnswerListener
 
-  get isFull(): boolean {
-    return this.#call.stream.isFull
-  }
-
-  message(message: Message, text: string): void {
+  heard(said: WrittenMessage): void {
     const { req, session } = this.#post
-    if (this.#acceptsEvents) this.#call.append(text)
+    const { message } = said
+    if (this.#acceptsEvents) this.collector.append(said)
     else if (isRequest(message)) this.#calls.parts.unanswered.tell(req, [message.id], session)
   }
 
   answered(answer: EndpointAnswer): void {
     const { session, owner } = this.#post
     const { parts } = this.#calls
-    this.#call.settle(this.#rewritten(answer))
+    this.collector.settle(this.#rewritten(answer))
     // [MCP] 404 ends the session. The client may have had its answer, so nobody else notices.
     if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
       endSession(parts, session, owner, true)
   }
 
   #rewritten(answer: EndpointAnswer): EndpointAnswer {
-    const { rounds, facts } = this.#call
+    const { rounds, facts } = this.collector
     if (rounds !== undefined) return withRounds(answer, rounds)
     return facts.method === 'tools/list' ? withHints(answer, this.#calls.settings.hints) : answer
   }

@@ -18,6 +18,7 @@ import {
   type WireMessage,
   type WireTokens
 } from '../../protocol/shared-wire.js'
+import type { WrittenMessage } from '../../protocol/json-splice.js'
 import { foreignId, parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
 import { HandlerContext, runInContext } from '../../http/handler-context.js'
 import {
@@ -32,7 +33,7 @@ import {
 } from './token-request.js'
 import { hinted } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
-import { Call } from './call.js'
+import { Call, type CallEndpoint } from './call.js'
 import { type CallPlace, type TokenCalls, waitOf } from './token-calls.js'
 import { refusalOf } from './token-fault.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
@@ -197,7 +198,7 @@ class WireSessionTokens implements SessionTokens {
   }
 
   #aborted(asked: WireCall): void {
-    asked.drained()
+    asked.drain()
     if (!this.#forget(asked)) return
     asked.withdraw()
     this.#host.settled()
@@ -214,7 +215,7 @@ const DONE = Promise.resolve()
 const INVALID = JSON.parse(refusalOf(null, 'token-invalid')) as WireMessage
 
 /** Both sides get ids that are made here: the client may resume on another wire. */
-class WireCall {
+class WireCall implements CallEndpoint {
   readonly id = nanoid()
   readonly requestId = OUR_ID + this.id
   readonly call: Call
@@ -224,8 +225,7 @@ class WireCall {
   constructor(call: Call, host: TokensHost) {
     this.call = call
     this.host = host
-    const drained = (): void => this.drained()
-    call.onDrain = drained
+    call.endpoint = this
   }
 
   isAsking(id: RequestId): boolean {
@@ -239,7 +239,8 @@ class WireCall {
 
   /** Takes a message of the server before its answer. Resolves when it may send more. */
   async append(message: WireMessage): Promise<void> {
-    if (this.call.append(JSON.stringify(withForeignIds(message, this.id)))) return
+    const own = withForeignIds(message, this.id)
+    if (this.call.append({ message: own, text: JSON.stringify(own) })) return
     await new Promise<void>(resolve => this.#waiting.push(resolve))
   }
 
@@ -251,7 +252,7 @@ class WireCall {
   }
 
   settle(message: Message): void {
-    this.drained()
+    this.drain()
     const { requestId } = this
     this.call.settle({
       kind: 'response',
@@ -269,7 +270,7 @@ class WireCall {
   }
 
   /** The server may send more: there is room for it, or the call is over. */
-  drained(): void {
+  drain(): void {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }
@@ -325,7 +326,7 @@ class WireReply implements CallReply {
     this.#onGone(isCancelled)
   }
 
-  send(message: Message, text: string): void {
+  send({ message, text }: WrittenMessage): void {
     const own = withProgressToken(message, this.#progressToken)
     if (own !== undefined && !this.isOver) this.#send(own, text.length)
   }

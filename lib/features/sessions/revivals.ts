@@ -171,7 +171,7 @@ export class Revivals {
         return { status, sessionId, result: undefined }
       }
       const answer = await new Promise<EndpointAnswer>(answered =>
-        readAnswer(response, id, LIMITS, { message: () => undefined, answered })
+        readAnswer(response, id, LIMITS, { heard: () => undefined, answered })
       )
       const result = answer.kind === 'response' ? answer.message.result : undefined
       return { status, sessionId, result }

@@ -210,7 +210,7 @@ class AskedEndpoint {
     sent(asked, this.#gone.signal).then(
       response =>
         readAnswer(response, id, limits, {
-          message: (said, written) => listener.heard(said, written),
+          heard: ({ message, text }) => listener.heard(message, text),
           answered: answer => this.#answered(answer)
         }),
       (error: unknown) => {
@@ -230,8 +230,7 @@ class AskedEndpoint {
     if (answer.kind === 'response') return this.#listener.answered(answer.message, answer.text)
     const { status, headers, body } = answer
     const header = (name: string): string | undefined => stringOf(headers[name])
-    const [text = ''] = messagesIn({ status, header }, body, [this.#id])
-    const [said] = writtenMessages(text)
+    const [said] = messagesIn({ status, header }, body, [this.#id])
     // A status such as 202 accepts the request, but nothing comes after it.
     if (said === undefined) this.#listener.unanswered('no-response')
     else this.#listener.answered(said.message, said.text)
@@ -311,10 +310,12 @@ class TaskReader extends SoleReader {
     this.#stream.detach(this)
   }
 
-  wake(): void {
+  wake(said: readonly Message[] = []): void {
     const { log } = this.#stream
     while (this.#cursor < log.last) {
       const batch = log.read(this.#cursor)
+      // It comes by itself, and with what it says if that matters to the stream.
+      const [message] = said.length === 1 && batch.last === this.#cursor + 1 ? said : []
       this.#cursor = batch.last
       const texts: string[] = []
       readBlocks(batch.bytes, 0, FIELDS, (bytes, from, to) => {
@@ -323,7 +324,7 @@ class TaskReader extends SoleReader {
       this.#stream.markWritten(batch, now())
       // No client comes back for these events.
       log.evict(Infinity, log.written)
-      for (const text of texts) this.#read(text)
+      for (const text of texts) this.#read(text, message)
     }
   }
 
@@ -335,8 +336,9 @@ class TaskReader extends SoleReader {
     this.leave()
   }
 
-  #read(data: string): void {
-    for (const written of writtenMessages(data)) {
+  #read(data: string, known: Message | undefined): void {
+    const isKnown = known !== undefined && /^\s*{/.test(data)
+    for (const written of isKnown ? [{ message: known, text: data }] : writtenMessages(data)) {
       const { message, text } = written
       if (this.#hasResponse) return
       if (!isResponse(message)) {

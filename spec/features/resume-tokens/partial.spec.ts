@@ -132,7 +132,7 @@ describe('currentStream().partial', () => {
         expect(stream.signal.aborted).toBe(true)
         await call.closed
       },
-      { maxStreamBytes: 150 }
+      { maxStreamBytes: 120 }
     )
     let answer = await ask(url, report(1, { resumeToken: null }))
     const texts: string[] = []
