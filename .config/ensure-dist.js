@@ -17,6 +17,7 @@ const sources = () => [
 const doors = [
   'index',
   ...[
+    'backplane',
     'client',
     'client/node',
     'features/cookie',

@@ -27,7 +27,7 @@ const noGlobals = [
 ]
 
 // Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- features, resources <- routes <- middleware; access <- http;
-// streams <- backplane <- redis, routes; streams <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
+// routes <- backplane <- redis; streams <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -136,7 +136,7 @@ export default defineConfig(
   },
   {
     // What is made for each request.
-    files: ['lib/{endpoint,features,http,readers,routes,streams,wires}/**'],
+    files: ['lib/{backplane,endpoint,features,http,readers,routes,streams,wires}/**'],
     rules: { 'no-restricted-syntax': ['error', ...noDetours, ...noOldFunctions] }
   },
   {
@@ -219,7 +219,7 @@ export default defineConfig(
   {
     files: ['lib/routes/**'],
     rules: imports([
-      arrow('routes', ['access', 'backplane', 'endpoint', 'http', 'protocol', 'readers', 'streams'])
+      arrow('routes', ['access', 'endpoint', 'http', 'protocol', 'readers', 'streams'])
     ])
   },
   {
@@ -228,7 +228,7 @@ export default defineConfig(
     rules: imports([
       {
         regex:
-          '^\\./(?:check|client|command|features/cookie|features/tasks|inspector|proxy|redis|resources)/',
+          '^\\./(?:backplane|check|client|command|features/cookie|features/tasks|inspector|proxy|redis|resources)/',
         message: 'The main entry point loads no other.'
       }
     ])
@@ -241,7 +241,9 @@ export default defineConfig(
   },
   {
     files: ['lib/backplane/**'],
-    rules: imports([arrow('backplane', ['protocol', 'streams'])])
+    rules: imports([
+      arrow('backplane', ['access', 'endpoint', 'http', 'options', 'protocol', 'routes', 'streams'])
+    ])
   },
   {
     files: ['lib/redis/**'],
@@ -256,7 +258,6 @@ export default defineConfig(
     rules: imports([
       arrow('options', [
         'access',
-        'backplane',
         'features/resume-tokens',
         'endpoint',
         'protocol',

@@ -1,10 +1,8 @@
 // `close()`: running calls keep their connections until they are answered, or a deadline.
-import type { BackplaneSeat } from './join-backplane.js'
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
 import type { Feature } from './endpoint/feature.js'
-import type { InstanceParts } from './endpoint/instance-parts.js'
-import type { RelayedResponses } from './routes/relayed-responses.js'
+import type { RoutesInstance } from './routes/route.js'
 import type { SharedStreams } from './wires/shared-streams.js'
 
 /** Options of `close()`. */
@@ -16,12 +14,8 @@ export interface CloseOptions {
   readonly drain?: number | undefined
 }
 
-export interface ClosingParts extends InstanceParts {
-  readonly features: readonly Feature[]
+export interface ClosingParts extends RoutesInstance {
   readonly transports: SharedStreams
-  /** The way to other instances; `undefined`: there is no backplane. */
-  readonly relay: { readonly responses: RelayedResponses } | undefined
-  readonly seat: Pick<BackplaneSeat, 'calls' | 'beginClosing' | 'hasSuccessor'> | undefined
 }
 
 const DRAIN = 20_000
@@ -62,36 +56,37 @@ export class Closing {
 
   async #begin(): Promise<void> {
     const instance = this.#instance
-    const { features, transports, relay, seat } = instance
+    const { features, transports, others } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
     instance.isClosing = true
-    seat?.beginClosing(comesBackWithin)
-    this.#abandonAfter(seat === undefined ? comesBackWithin : Infinity)
+    others?.beginClosing(comesBackWithin)
+    this.#abandonAfter(others === undefined ? comesBackWithin : Infinity)
     instance.slow.close()
     for (const feature of features) feature.beginClosing?.(comesBackWithin)
     transports.beginClosing()
     const expired = new Promise<void>(resolve => (this.#expired = resolve))
     // With another instance to relay them, running calls need no client here.
     const mayMove =
-      seat !== undefined && (await Promise.race([seat.hasSuccessor(), expired.then(() => false)]))
-    if (seat !== undefined && !mayMove) this.#abandonAfter(comesBackWithin)
+      others !== undefined &&
+      (await Promise.race([others.hasSuccessor(), expired.then(() => false)]))
+    if (others !== undefined && !mayMove) this.#abandonAfter(comesBackWithin)
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
     instance.connections.beginClosing(spread, mayMove)
-    if (mayMove) relay?.responses.beginClosing()
+    if (mayMove) others.leave()
     const waiting = [instance.table.running.whenCallsOver()]
-    if (relay !== undefined) waiting.push(relay.responses.whenIdle())
+    if (others !== undefined) waiting.push(others.whenAnswered())
     await Promise.race([
       Promise.all(waiting)
         .then(() => whenIdle(features))
         // Others send calls here for as long as they know the way.
-        .then(() => seat?.calls.whenIdle()),
+        .then(() => others?.whenCallsOver()),
       expired
     ])
     instance.connections.callsOver()
     await instance.connections.whenIdle()
     instance.connections.close()
-    relay?.responses.close()
+    others?.cut()
     instance.progress?.close()
     this.#expired = undefined
     this.#deadline.stop()
@@ -115,7 +110,7 @@ export class Closing {
   #expire(): void {
     if (this.#expired === undefined) return
     const instance = this.#instance
-    const { features, transports, relay } = instance
+    const { features, transports, others } = instance
     this.#expired()
     this.#expired = undefined
     this.#deadline.stop()
@@ -123,7 +118,7 @@ export class Closing {
     for (const feature of features) feature.expire?.()
     instance.table.running.failCalls('closing')
     transports.close()
-    relay?.responses.close()
+    others?.cut()
     instance.connections.cutAfter(CLOSING_PATIENCE)
   }
 }

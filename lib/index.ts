@@ -9,15 +9,10 @@ export type {
   StreamStats
 } from './stats.js'
 export type { McpStreamsOptions } from './options/options.js'
-export type { OwnerCookie, ResourcesPart, TasksPart } from './options/part.js'
+export type { BackplanePart, OwnerCookie, ResourcesPart, TasksPart } from './options/part.js'
 export type { ResumeTokensOptions } from './options/resume-tokens-options.js'
 export type { MaxUnsent, MaxUnsentPart } from './options/unsent-options.js'
-export type {
-  Backplane,
-  BackplaneCommand,
-  BackplaneStats,
-  InstanceStats
-} from './backplane/types.js'
+export type { BackplaneStats, InstanceStats } from './endpoint/other-instances.js'
 export type { DurationHint } from './features/resume-tokens/duration-hints.js'
 export type { ResumeTokenFault } from './features/resume-tokens/token-fault.js'
 export {

@@ -27,8 +27,8 @@ import { ListenRules } from './endpoint/listen-rules.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { SlowAnswers } from './endpoint/slow-answers.js'
 import { Unanswered } from './endpoint/unanswered.js'
-import { RelayedResponses } from './routes/relayed-responses.js'
-import type { RelayParts, RoutesInstance } from './routes/route.js'
+import type { OtherInstances } from './endpoint/other-instances.js'
+import type { Context, OtherInstancesCode, RoutesInstance } from './routes/route.js'
 import type { Feature, FeatureLimits } from './endpoint/feature.js'
 import { featuresOf } from './features.js'
 import { isSealed } from './features/sessions/seal.js'
@@ -37,8 +37,7 @@ import { SharedStreams } from './wires/shared-streams.js'
 import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
-import { BackplaneSeat } from './join-backplane.js'
-import { debug, debugStream, publish } from './diagnostics.js'
+import { debug, debugStream, publish, publishLink } from './diagnostics.js'
 import { Observations } from './observations.js'
 import type { Settings } from './options/options.js'
 import { codeOf } from './options/part.js'
@@ -71,8 +70,7 @@ export class Instance implements RoutesInstance {
   readonly links: Feature['links']
 
   // Other instances.
-  readonly seat: BackplaneSeat | undefined
-  readonly relay: RelayParts | undefined
+  readonly others: OtherInstances<Context> | undefined
   readonly directory: Directory<InstanceShelves>
   readonly newId: () => string
   readonly kept: Keeper | undefined
@@ -111,20 +109,24 @@ export class Instance implements RoutesInstance {
     this.resumeInterval = settings.resumeInterval
     this.#onError = settings.onError
 
-    this.seat =
-      settings.backplane &&
-      new BackplaneSeat(
-        settings.backplane,
-        { maxEntries: maxStreams, resultTime: keptFor(settings) },
-        this
-      )
-    this.newId = this.seat?.link.newId ?? newId
-    this.kept = this.seat?.link.kept
-    const areShared = settings.backplane?.sessions === 'local'
-    this.sessions = new Sessions(maxStreams, areShared)
+    this.sessions = new Sessions(maxStreams)
+    const here = this.#here()
+    this.others = codeOf<OtherInstancesCode>(settings.backplane)?.(this, {
+      here,
+      maxEntries: maxStreams,
+      keptFor: keptFor(settings),
+      keepAlive: settings.keepAlive,
+      mayBeRevived: settings.sessions === undefined ? () => false : isSealed,
+      changed: (state, tag) => {
+        debug('backplane %s', state)
+        publishLink(state, tag)
+      }
+    })
+    this.directory = this.others?.directory ?? here
+    this.newId = this.others?.newId ?? newId
+    this.kept = this.others?.kept
     const { sessions } = settings
-    this.surviving =
-      sessions && new SurvivingSessions(sessions, this, maxStreams, this.seat?.link.kept)
+    this.surviving = sessions && new SurvivingSessions(sessions, this, maxStreams, this.kept)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.bodies = bodyQuota(settings)
@@ -140,11 +142,6 @@ export class Instance implements RoutesInstance {
     )
     this.keys = this.features.find(({ keys }) => keys !== undefined)?.keys
     this.links = this.features.find(({ links }) => links !== undefined)?.links
-    const { keepAlive } = settings
-    const { silences } = this.connections
-    const responses = new RelayedResponses()
-    this.relay = this.seat && { link: this.seat.link, keepAlive, silences, responses }
-    this.directory = this.#directory(settings)
     const onWires = this.features.map(feature => feature.onWires)
     const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
     const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens
@@ -169,18 +166,11 @@ export class Instance implements RoutesInstance {
     }
   }
 
-  #directory(settings: Settings): Directory<InstanceShelves> {
-    const here = new LocalDirectory<InstanceShelves>({
+  #here(): LocalDirectory<InstanceShelves> {
+    return new LocalDirectory<InstanceShelves>({
       stream: id => this.table.find(id),
       ticket: id => this.#found(id)
     })
-    return this.seat === undefined
-      ? here
-      : this.seat.directory(here, this, {
-          forwardsSessions: settings.backplane?.sessions !== 'local',
-          keyTime: keptFor(settings),
-          mayBeRevived: settings.sessions === undefined ? () => false : isSealed
-        })
   }
 
   #found(name: string): Here<unknown, unknown> {
@@ -197,7 +187,7 @@ export class Instance implements RoutesInstance {
       (name, stream, error) => {
         debugStream(name, stream, error)
         publish(name, stream, error?.code)
-        if (name === 'completed' || name === 'failed') this.seat?.ended(stream)
+        if (name === 'completed' || name === 'failed') this.others?.streamEnded(stream)
         if (error === undefined) return
         this.observations.failed(error.code)
         this.report(error, stream.id)

@@ -97,7 +97,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
   return Object.assign(middleware, {
     close: (closing?: CloseOptions) => {
       const closed = instance.closing.close(closing)
-      return instance.seat === undefined ? closed : closed.then(() => instance.seat?.link.close())
+      return instance.others === undefined ? closed : closed.then(() => instance.others?.close())
     },
     stats: statsFor(instance),
     cut: (name: string) => cutConnection(instance, name),
@@ -136,7 +136,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
   }
   // Before more is read of them: `expectProperties` says what this saves behind Express.
   expectPatches(req, res)
-  instance.seat?.noteServer(req)
+  instance.others?.noteServer(req)
   const identity = identify(instance, req, res)
   const pass = holdBody(req, res, next)
   const answer = (known: Identity): void => {

@@ -1,5 +1,5 @@
 // The figures that `stats()` returns.
-import type { BackplaneStats, InstanceStats } from './backplane/types.js'
+import type { BackplaneStats, InstanceStats } from './endpoint/other-instances.js'
 import { now } from './protocol/clock.js'
 import type { Stream } from './streams/stream.js'
 import type { StreamKind, StreamState } from './streams/stream-types.js'
@@ -133,7 +133,7 @@ export function statsOf(instance: Instance): McpStreamsStats {
     ...counts,
     connections: connections.size,
     revivals: instance.surviving?.revived ?? 0,
-    backplane: instance.seat?.link.stats ?? {},
+    backplane: instance.others?.stats ?? {},
     ...observations.totals()
   }
 }
@@ -155,13 +155,13 @@ export function detailsOf(instance: Instance, options: StatsOptions): McpStreams
   const shown = [away, there, [...instance.table.finished]].flatMap(group =>
     most === 0 ? [] : group.slice(-most).reverse()
   )
-  const link = instance.seat?.link
+  const { others } = instance
   return {
     streams: shown.map(streamStats),
     away: away.length,
     limits: limitsOf(instance, fullest),
-    instances: link?.instances(MOST_INSTANCES) ?? [],
-    instance: link?.tag,
+    instances: others?.instances(MOST_INSTANCES) ?? [],
+    instance: others?.tag,
     isClosing: instance.isClosing
   }
 }

@@ -184,7 +184,10 @@ export class Epoch {
   async hasSuccessor(): Promise<boolean> {
     this.#isLeaving = true
     if (this.#peers.size === 0 || this.#life.state === 'down') return false
-    const stays = new Promise<boolean>(resolve => (this.#onStaying = () => resolve(true)))
+    const stays = new Promise<boolean>(resolve => {
+      const staying = (): void => resolve(true)
+      this.#onStaying = staying
+    })
     this.#tell(ASKS)
     return Promise.race([stays, this.#listen().then(() => false)])
   }

@@ -10,7 +10,8 @@ import { KeptValues } from './kept-values.js'
 import { Life, type LinkState, type Liveness } from './life.js'
 import { Relay } from './relay.js'
 import { Results } from './results.js'
-import type { Backplane, BackplaneStats, InstanceStats } from './types.js'
+import type { BackplaneStats, InstanceStats } from '../endpoint/other-instances.js'
+import type { Backplane } from './types.js'
 
 /** Random characters of an id behind the tag: 96 bits. */
 const REST_LENGTH = 16

@@ -54,7 +54,6 @@ export class KeptValues implements Keeper {
     this.#backplane.command(['DEL', key]).catch(() => undefined)
   }
 
-  /** `undefined`: there is no such value, or no instance has written it. Rejects if unknown. */
   async find(name: string): Promise<KeptValue | undefined> {
     for (const digest of this.#envelopes.namesOf(name)) {
       const key = keyOf(digest)

@@ -1,5 +1,6 @@
 // Which instances live. Each writes its sign of life only while its own messages come back.
-import type { Backplane, InstanceStats } from './types.js'
+import type { InstanceStats } from '../endpoint/other-instances.js'
+import type { Backplane } from './types.js'
 
 /** `down`: nothing comes back. `degraded`: round trips are slow, or keys cannot be written. */
 export type LinkState = 'up' | 'degraded' | 'down'

@@ -1,32 +1,9 @@
 // Results of streams that ended without a client: any instance finds them while they are kept.
 import type { RequestId } from '../protocol/json-rpc.js'
+import type { SavedResult } from '../endpoint/other-instances.js'
 import type { Stream } from '../streams/stream.js'
 import type { Envelopes } from './envelope.js'
 import type { KeptValues } from './kept-values.js'
-
-/** What is kept of a stream: its events, and whose they are. */
-export interface SavedResult {
-  readonly id: string
-  readonly isEnded: true
-  readonly first: number
-  readonly last: number
-  /** The sequences of the last event sent, the last request to the client, the last error. */
-  readonly written: number
-  readonly lastRequest: number
-  readonly lastError: number
-  /** The sequence after which a client without a cursor goes on. */
-  readonly unsentFrom: number
-  readonly requestIds: readonly RequestId[]
-  /** Whether its end is one of its events (Streams draft). */
-  readonly isAnnounced: boolean
-  /** Its events after a cursor, as they are sent; `undefined`: some of them were not kept. */
-  after(cursor: number): Uint8Array | undefined
-  isOwnedBy(owner: string): boolean
-  /** Whether it belongs to this session; `undefined`: whether it belongs to none. */
-  isOfSession(session: string | undefined): boolean
-  /** Deletes it: its client does not want it. */
-  drop(): void
-}
 
 /** The head of the value in Redis, as JSON. Owner and session are digests. */
 interface Head {

@@ -1,7 +1,6 @@
 // The options of `mcpStreams()`: for each one its meaning, and below its unit, check and default.
 // Who adds one has both to write here, and a row of the table in options.md.
 import { defaultOwner, type OwnerFunction } from '../access/guards.js'
-import type { Backplane } from '../backplane/types.js'
 import { MOST_ROUNDS } from '../features/resume-tokens/interim-result.js'
 import type { ProgressSettings } from '../endpoint/progress-reports.js'
 import type { StreamError } from '../protocol/errors.js'
@@ -10,7 +9,6 @@ import type { SessionsOptions } from '../features/sessions/surviving-sessions.js
 import {
   type Fault,
   isFunction,
-  isSecret,
   membersOf,
   must,
   oneOf,
@@ -18,7 +16,13 @@ import {
   orNull,
   wholeNumber
 } from './checks.js'
-import { isPart, type OwnerCookie, type ResourcesPart, type TasksPart } from './part.js'
+import {
+  type BackplanePart,
+  isPart,
+  type OwnerCookie,
+  type ResourcesPart,
+  type TasksPart
+} from './part.js'
 import {
   checkResumeTokens,
   resumeTokensSettings,
@@ -214,9 +218,10 @@ export interface McpStreamsOptions {
   readonly tasks?: false | TasksPart | undefined
   /**
    * Connects this instance with the others of its service, so that a client may come back to any of
-   * them: `redisBackplane()` of `express-mcp-streams/redis`. Default: none; this process is alone.
+   * them: `redisBackplane()` of `express-mcp-streams/redis`, or `backplane()` of
+   * `express-mcp-streams/backplane` over another store. Default: none; this process is alone.
    */
-  readonly backplane?: Backplane | undefined
+  readonly backplane?: BackplanePart | undefined
   /**
    * `{ survive: true, secret }`: sessions outlive the process that began them. The `Mcp-Session-Id`
    * that a client gets has sealed in it what it takes to begin the session again. When the endpoint
@@ -291,7 +296,7 @@ export const OPTIONS = {
   notifications: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
   owner: { check: isFunction, default: defaultOwner },
   cookie: {
-    check: isPart('ownerCookie', 'express-mcp-streams/cookie'),
+    check: isPart({ ownerCookie: 'express-mcp-streams/cookie' }),
     default: undefined
   },
   allowedOrigins: {
@@ -302,12 +307,18 @@ export const OPTIONS = {
   eventStore: { check: oneOf('replace', 'leave'), default: 'replace' },
   primer: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
   resources: {
-    check: isPart('resources', 'express-mcp-streams/resources'),
+    check: isPart({ resources: 'express-mcp-streams/resources' }),
     default: undefined
   },
   resumeTokens: { check: checkResumeTokens, read: resumeTokensSettings },
-  tasks: { check: orFalse(isPart('tasks', 'express-mcp-streams/tasks')), default: false },
-  backplane: { check: checkBackplane, default: undefined },
+  tasks: { check: orFalse(isPart({ tasks: 'express-mcp-streams/tasks' })), default: false },
+  backplane: {
+    check: isPart({
+      backplane: 'express-mcp-streams/backplane',
+      redisBackplane: 'express-mcp-streams/redis'
+    }),
+    default: undefined
+  },
   sessions: { check: checkSessions, read: sessionsSettings },
   onError: { check: isFunction, read: (value): OnError => value ?? (() => undefined) }
 } satisfies Schema<McpStreamsOptions>
@@ -401,21 +412,6 @@ function checkProgress(value: unknown): Fault | undefined {
   return (value as { after?: number }).after === undefined
     ? { text: 'must have `after`' }
     : undefined
-}
-
-const BACKPLANE_METHODS = ['send', 'listen', 'command', 'onUp', 'renew']
-
-function checkBackplane(value: unknown): Fault | undefined {
-  if (!isObject(value) || BACKPLANE_METHODS.some(name => typeof value[name] !== 'function'))
-    return { text: 'must be a backplane, such as `redisBackplane()` makes' }
-  const { secrets, lease, sessions = 'forward' } = value
-  if (!Array.isArray(secrets) || secrets.length === 0 || !secrets.every(isSecret))
-    return { text: 'must have `secrets`: strings of 16 characters or more' }
-  if (sessions !== 'forward' && sessions !== 'local')
-    return { text: "must have 'forward' or 'local' for `sessions`" }
-  return Number.isFinite(lease) && (lease as number) > 0
-    ? undefined
-    : { text: 'must have a `lease` in milliseconds' }
 }
 
 function isOrigins(value: unknown): boolean {

@@ -7,6 +7,9 @@ export interface Part<Name extends string> {
   readonly madeBy: Name
 }
 
+/** What `backplane()` and `redisBackplane()` make, for option `backplane`. */
+export type BackplanePart = Part<'backplane'>
+
 /** What `ownerCookie()` of `express-mcp-streams/cookie` makes, for option `cookie`. */
 export type OwnerCookie = Part<'ownerCookie'>
 
@@ -34,16 +37,20 @@ export function codeOf<Code>(part: Part<string> | undefined): Code | undefined {
   return (part as Carried | undefined)?.[CARRIED]?.code as Code | undefined
 }
 
-/** @param door where the function comes from. */
-export function isPart(madeBy: string, door: string): Check {
+/** @param doors where the function comes from that a part is named by, and others that make it. */
+export function isPart(doors: Readonly<Record<string, string>>): Check {
+  const names = Object.keys(doors)
+  const makers = names.map(name => `\`${name}()\``).join(' or ')
+  const imports = names.map(name => `import { ${name} } from '${doors[name]}'`).join(', or ')
+  const loaded = Object.values(doors)
+    .map(door => `\`${door}\``)
+    .join(' or ')
   return value => {
     const { [CARRIED]: carried, madeBy: by } = Object(value) as Carried & Partial<Part<string>>
-    if (carried === undefined || by !== madeBy)
-      return {
-        text: `must be what \`${madeBy}()\` makes: import { ${madeBy} } from '${door}'`
-      }
+    if (carried === undefined || by !== names[0])
+      return { text: `must be what ${makers} makes: ${imports}` }
     return carried.copy === COPY
       ? undefined
-      : { text: `is of another copy of the package: load \`${door}\` as you load the middleware` }
+      : { text: `is of another copy of the package: load ${loaded} as you load the middleware` }
   }
 }

@@ -1,7 +1,12 @@
 // The command `express-mcp-streams proxy <url>`: makes any MCP endpoint durable, from in front.
 import type { AddressInfo } from 'node:net'
 import { ownerCookie, type OwnerCookieOptions } from '../features/cookie/index.js'
-import { mcpStreams, type Backplane, type McpStreams, type McpStreamsOptions } from '../index.js'
+import {
+  mcpStreams,
+  type BackplanePart,
+  type McpStreams,
+  type McpStreamsOptions
+} from '../index.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { redisBackplane, type RedisClient } from '../redis/index.js'
 import { tasks } from '../features/tasks/index.js'
@@ -136,7 +141,7 @@ function partsOf({ cookie, tasks: given }: Arguments['options']): McpStreamsOpti
 function backplaneOf(
   { url, secret }: NonNullable<Arguments['redis']>,
   { loadRedis }: Surroundings
-): Backplane {
+): BackplanePart {
   if (secret === undefined) throw new UsageError('--redis: --redis-secret is missing')
   let redis: Redis
   try {

@@ -1,5 +1,4 @@
 // The list of routes: the first one that has an answer to a request gives it.
-import { elsewhere, elsewhereByBody, elsewhereByKey } from './elsewhere.js'
 import { calls, endpoint } from './endpoint.js'
 import { beforeEndpoint, featureByHead, featureByMessage } from './features.js'
 import { listen } from './listen.js'
@@ -15,7 +14,7 @@ import { unknownStream } from './unknown-stream.js'
 const byMessages: readonly Route[] = [
   inexact,
   // A message that names something that another instance has.
-  elsewhereByBody,
+  context => context.instance.others?.byMessage(context),
   // `resources/stream`, and methods about tasks.
   featureByMessage,
   // `stream/resume`, `stream/poll`, `stream/poll/all`
@@ -24,7 +23,7 @@ const byMessages: readonly Route[] = [
   ownAnswers,
   oversized,
   // A key under which another instance has a call.
-  elsewhereByKey,
+  context => context.instance.others?.byKey(context),
   // A POST that is sent again under its key.
   beforeEndpoint,
   calls,
@@ -36,7 +35,7 @@ export const routes: readonly Route[] = [
   // A request that the middleware has sent to the endpoint itself.
   loopback,
   // A head that names something that another instance has.
-  elsewhere,
+  context => context.instance.others?.byHead(context),
   // A download URL, or a call that its client cancels by its key.
   featureByHead,
   // `?stream=`: resume, follow, answer, cancel.

@@ -7,7 +7,7 @@ import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer } from '../http/reply.js'
 import { replaceHeader } from '../http/request-body.js'
 import { endpoint } from './endpoint.js'
-import { reportEvicted } from './tell-gone.js'
+import { reportEvicted } from './report-evicted.js'
 import { follow, hasMissedNothing, nothingLeft } from './resume.js'
 import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 

@@ -1,23 +1,11 @@
 // What a route is, and how the first route that has an answer is found.
 import type { Message } from '../protocol/json-rpc.js'
-import type { InstanceLink } from '../backplane/instance-link.js'
-import type { DueQueue } from '../streams/due-queue.js'
 import type { Answer, CallKeys, Feature } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { replaceHeader } from '../http/request-body.js'
-import type { RelayedResponses } from './relayed-responses.js'
-
-/** What routes need to reach other instances. */
-export interface RelayParts {
-  readonly link: InstanceLink
-  /** Milliseconds of silence after which a comment keeps a connection open; `null`: never. */
-  readonly keepAlive: number | null
-  /** Where responses that other instances write wait for that time. */
-  readonly silences: DueQueue | undefined
-  readonly responses: RelayedResponses
-}
 
 /** What routes need of the middleware. */
 export interface RoutesInstance extends InstanceParts {
@@ -28,10 +16,16 @@ export interface RoutesInstance extends InstanceParts {
   /** Sessions that outlive their process; `undefined`: off. */
   readonly surviving: { isOwn(messages: readonly Message[]): boolean } | undefined
   /** `undefined`: there is no backplane. */
-  readonly relay: RelayParts | undefined
+  readonly others: OtherInstances<Context> | undefined
 }
 
 export type Context = RequestContext<RoutesInstance>
+
+/** What the value of option `backplane` carries (`partOf`). */
+export type OtherInstancesCode = (
+  instance: RoutesInstance,
+  host: OtherInstancesHost
+) => OtherInstances<Context>
 
 export type { Answer } from '../endpoint/feature.js'
 

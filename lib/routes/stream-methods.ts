@@ -1,5 +1,4 @@
 // `stream/...` (Streams draft): always answered here.
-import type { SavedResult } from '../backplane/results.js'
 import {
   endNotification,
   INVALID_CURSOR,
@@ -35,6 +34,7 @@ import { label } from '../protocol/event-id.js'
 import { type Elsewhere, isKnown, type Unknown, UNKNOWN } from '../streams/directory.js'
 import { isForgotten } from '../streams/stream-types.js'
 import { askAdmission } from '../endpoint/admission.js'
+import type { SavedResult } from '../endpoint/other-instances.js'
 import { authorize } from '../endpoint/authorize.js'
 import type { Answer, Context } from './route.js'
 import { noteResumed } from './resume-at-endpoint.js'

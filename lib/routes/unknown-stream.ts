@@ -6,7 +6,7 @@ import { answer, canAnswer, noContent, relayAnswer } from '../http/reply.js'
 import { eventIdIn, mayBeOthers } from './resume-at-endpoint.js'
 import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 import { EVENT_STREAM_HEAD } from '../endpoint/stream-headers.js'
-import { lastErrors } from './tell-gone.js'
+import { lastErrors } from './report-evicted.js'
 
 /** Milliseconds that an admission counts: clients come back for all their calls at once. */
 const ADMITTED_FOR = 2000

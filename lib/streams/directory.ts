@@ -101,4 +101,6 @@ export interface Keeper {
   /** Keeps a value under a secret name for `time` ms. `false`: there is no room. */
   keep(name: string, head: object, chunks: readonly Uint8Array[], time: number): boolean
   delete(name: string): void
+  /** `undefined`: there is no such value, or no instance has written it. Rejects if unknown. */
+  find(name: string): Promise<KeptValue | undefined>
 }

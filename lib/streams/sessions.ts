@@ -43,6 +43,8 @@ const NOTHING: SessionFacts = {
  * By owner and session id, as clients can send any id. If evicted, `MCP-Protocol-Version` counts.
  */
 export class Sessions {
+  /** Other processes hand out sessions that the endpoint knows as well. */
+  areShared = false
   onOpened: (sessionId: string, owner: string) => void = () => undefined
   /** The name by which a session is known here, by the id that its client has. */
   nameOf: (id: string) => string = id => id
@@ -53,18 +55,15 @@ export class Sessions {
   readonly #facts: FairStore<SessionFacts>
   /** Ids that an endpoint has handed out or accepted, with the first owner of each. */
   readonly #seen: FairStore<{ readonly owner: string }>
-  readonly #areShared: boolean
 
-  /** @param areShared other processes hand out sessions that the endpoint knows as well. */
-  constructor(max: number, areShared = false) {
+  constructor(max: number) {
     this.#facts = new FairStore({ maxSize: max })
     this.#seen = new FairStore({ maxSize: max })
-    this.#areShared = areShared
   }
 
   /** Of whichever owner: a token that has been renewed makes another one. */
   isSeen(sessionId: string): boolean {
-    return this.#areShared || isOversizedId(sessionId) || this.#seen.get(sessionId) !== undefined
+    return this.areShared || isOversizedId(sessionId) || this.#seen.get(sessionId) !== undefined
   }
 
   /** The endpoint has handed out a session, or has accepted a request in it. */

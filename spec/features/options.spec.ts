@@ -105,7 +105,7 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     owner: { good: [() => 'me', () => undefined, async () => 'me'], bad: [null, 'me', {}] },
     cookie: {
       good: [ownerCookie({ secret: SECRET })],
-      bad: [null, true, 'secret', {}, { secret: SECRET }, () => undefined, new Hub().join()]
+      bad: [null, true, 'secret', {}, { secret: SECRET }, () => undefined, new Hub().option()]
     },
     allowedOrigins: {
       good: [
@@ -177,16 +177,14 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
       ]
     },
     backplane: {
-      good: [new Hub().join()],
+      good: [new Hub().option()],
       bad: [
         null,
         true,
         'redis://127.0.0.1',
         {},
-        Object.assign(new Hub().join(), { secrets: [] }),
-        Object.assign(new Hub().join(), { secrets: ['too short'] }),
-        Object.assign(new Hub().join(), { lease: 0 }),
-        Object.assign(new Hub().join(), { sessions: 'sticky' })
+        new Hub().join(),
+        ownerCookie({ secret: 'x'.repeat(16) })
       ]
     },
     sessions: {

@@ -1,10 +1,6 @@
 // What instances tell each other of sessions that may have to be begun again, by the backplane.
 import { isOversizedId, type Message, objectIn, paramsOf } from '../../protocol/json-rpc.js'
-import type { Keeper, KeptValue } from '../../streams/directory.js'
-
-export interface SharedKeeper extends Keeper {
-  find(name: string): Promise<KeptValue | undefined>
-}
+import type { Keeper } from '../../streams/directory.js'
 
 /** What a client has asked of its session, for as long as that lasts. */
 interface Wishes {
@@ -37,13 +33,13 @@ function isShort(value: unknown): value is string {
 }
 
 export class SharedMemory {
-  readonly #keeper: SharedKeeper
+  readonly #keeper: Keeper
   /** Milliseconds. */
   readonly #time: number
   /** The latest change of each session that is being written. */
   readonly #writing = new Map<string, Promise<void>>()
 
-  constructor(keeper: SharedKeeper, time: number) {
+  constructor(keeper: Keeper, time: number) {
     this.#keeper = keeper
     this.#time = time
   }

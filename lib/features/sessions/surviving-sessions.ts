@@ -1,6 +1,7 @@
 // Sessions that outlive their process (option `sessions`).
 import { sessionOf } from '../../access/guards.js'
 import { isInitialize, isObject, type Message, objectIn } from '../../protocol/json-rpc.js'
+import type { Keeper } from '../../streams/directory.js'
 import { FairStore } from '../../streams/fair-store.js'
 import { showSession } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
@@ -10,7 +11,7 @@ import { replaceHeader } from '../../http/request-body.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { isSealed, nameIn, Seals } from './seal.js'
 import { Revivals, Session } from './revivals.js'
-import { type SharedKeeper, SharedMemory } from './shared-memory.js'
+import { SharedMemory } from './shared-memory.js'
 import { sealHead, translateHead } from './session-heads.js'
 
 /** Option `sessions` of `McpStreamsOptions`. */
@@ -65,7 +66,7 @@ export class SurvivingSessions {
     { secrets, lifetime }: SessionsSettings,
     parts: InstanceParts,
     most: number,
-    keeper: SharedKeeper | undefined
+    keeper: Keeper | undefined
   ) {
     this.#parts = parts
     this.#seals = new Seals(secrets)

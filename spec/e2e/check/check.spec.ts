@@ -11,6 +11,7 @@ import { createServer } from 'node:https'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { promisify } from 'node:util'
 import { fileURLToPath } from 'node:url'
+import { backplane } from '../../../lib/backplane/index.js'
 import { command } from '../../../lib/check/command.js'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
 import { Hub } from '../../helpers/backplane/memory.js'
@@ -158,9 +159,9 @@ describe('an endpoint that is well', () => {
   })
 
   it('is not waited for while its instance does not know the others yet', async () => {
-    const backplane = new Hub().join()
-    backplane.isUp = false // until it has connected to Redis
-    const { url } = await serve(sdkV1Stateful(), { backplane, keepAlive: 200 })
+    const end = new Hub().join()
+    end.isUp = false // until it has connected to Redis
+    const { url } = await serve(sdkV1Stateful(), { backplane: backplane(end), keepAlive: 200 })
     expect(await look(url)).toEqual(ALL_WELL)
   })
 

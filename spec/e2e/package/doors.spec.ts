@@ -6,9 +6,18 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { root } from './project.js'
 
-const FEATURES = ['features/cookie', 'features/tasks', 'inspector', 'redis', 'resources']
+const FEATURES = [
+  'backplane',
+  'features/cookie',
+  'features/tasks',
+  'inspector',
+  'redis',
+  'resources'
+]
 /** Folders of entry points; `.` is the main one. The commands use some as applications do. */
 const DOORS = ['.', 'client', 'client/node', 'wires', ...FEATURES]
+/** Doors that are built on another one, and go with it. */
+const ON: Readonly<Record<string, string>> = { redis: 'backplane' }
 
 const file = (door: string): string => join(root, 'lib', door, 'index.ts')
 
@@ -25,7 +34,7 @@ function errorsWithout(folder: string): string[] {
   const { fileExists, readFile } = host
   host.fileExists = path => !isGone(path) && fileExists(path)
   host.readFile = path => (isGone(path) ? undefined : readFile(path))
-  const names = DOORS.filter(door => door !== folder).map(file)
+  const names = DOORS.filter(door => door !== folder && ON[door] !== folder).map(file)
   const program = ts.createProgram(names, settings(), host)
   return ts
     .getPreEmitDiagnostics(program)

@@ -15,8 +15,8 @@ describe.each(['nginx', 'haproxy'] as const)('%s (SKIPPED without it, but not in
   itHere('sends new clients elsewhere while an instance drains', async () => {
     const hub = new Hub()
     const endpoint = rawEndpoint(call => (call.message.id === 0 ? call.open() : call.result({})))
-    const one = await serve(endpoint, { backplane: hub.join() })
-    const two = await serve(endpoint, { backplane: hub.join() })
+    const one = await serve(endpoint, { backplane: hub.option() })
+    const two = await serve(endpoint, { backplane: hub.option() })
     const [first, second] = [one, two].map(({ server }) => (server.address() as AddressInfo).port)
     const proxy = await startBeforeTwo[name](first!, second!)
     const headers = headersFor({ version: '2025-11-25' })

@@ -5,6 +5,7 @@ import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
 import type { Backplane } from '../../../lib/backplane/types.js'
 import { redisBackplane, type RedisClient } from '../../../lib/redis/index.js'
+import { backplaneOver } from '../../../lib/redis/redis-options.js'
 import { describeBackplane } from '../../helpers/backplane/contract.js'
 import { startRedisCluster } from '../../helpers/backplane/redis-cluster.js'
 import { isWithoutRedis, type RedisServer } from '../../helpers/backplane/redis-server.js'
@@ -28,7 +29,7 @@ else {
     )
   const joining = (clientOf: typeof byNodeRedis) => async () => {
     const servers = await startRedisCluster()
-    const end = (): Backplane => redisBackplane({ client: clientOf(servers), secret })
+    const end = (): Backplane => backplaneOver({ client: clientOf(servers), secret })
     return [end(), end()] as const
   }
   describeBackplane('a cluster by node-redis', { join: joining(byNodeRedis) })

@@ -1,6 +1,6 @@
 import { describe, it } from '@jest/globals'
 import type { Backplane } from '../../../lib/backplane/types.js'
-import { redisBackplane, type RedisClient } from '../../../lib/redis/index.js'
+import { backplaneOver, type RedisClient } from '../../../lib/redis/redis-options.js'
 import { describeBackplane } from '../../helpers/backplane/contract.js'
 import {
   isWithoutRedis,
@@ -19,7 +19,7 @@ function check(name: string, isWithout: boolean, start: () => Promise<RedisServe
       it('is not checked', () => undefined))
   const joining = (clientOf: (url: string) => RedisClient) => async () => {
     const { url } = await start()
-    const end = (): Backplane => redisBackplane({ client: clientOf(url), secret })
+    const end = (): Backplane => backplaneOver({ client: clientOf(url), secret })
     return [end(), end()] as const
   }
   describeBackplane(`${name} by node-redis`, { join: joining(nodeRedis) })

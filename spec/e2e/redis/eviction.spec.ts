@@ -2,7 +2,7 @@
 
 import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import type { Backplane } from '../../../lib/backplane/types.js'
-import { redisBackplane, type RedisClient } from '../../../lib/redis/index.js'
+import { backplaneOver, type RedisClient } from '../../../lib/redis/redis-options.js'
 import {
   isWithoutRedis,
   startRedis,
@@ -26,7 +26,7 @@ describeHere('a Redis that evicts keys', () => {
 
   /** Until it is up, and what it has asked has been answered: `again`, over a second connection. */
   async function use(client: RedisClient, again = false): Promise<void> {
-    const backplane = redisBackplane({ client, secret: 'a secret of the specs' })
+    const backplane = backplaneOver({ client, secret: 'a secret of the specs' })
     const leave = await backplane.listen('any', () => undefined)
     await isUp(backplane)
     await backplane.command(['GET', 'any'])

@@ -57,6 +57,7 @@ import {
   type ReconnectingTransportOptions,
   type ResumableResult
 } from 'express-mcp-streams/client'
+import { backplane, type Backplane } from 'express-mcp-streams/backplane'
 import { ownerCookie } from 'express-mcp-streams/cookie'
 import { tasks, type TasksOptions } from 'express-mcp-streams/tasks'
 import { subscribe } from 'node:diagnostics_channel'
@@ -103,6 +104,10 @@ mcpStreams({ tasks: false })
 mcpStreams({ tasks: {} })
 // @ts-expect-error the value of another option
 mcpStreams({ tasks: ownerCookie({ secret: 'x'.repeat(16) }) })
+declare const ownBackplane: Backplane
+mcpStreams({ backplane: backplane(ownBackplane) })
+// @ts-expect-error the function makes the value
+mcpStreams({ backplane: ownBackplane })
 mcpStreams({ cookie: ownerCookie({ secret: ['x'], name: 'y' }) })
 // @ts-expect-error a secret is wanted
 ownerCookie({ name: 'y' })

@@ -97,8 +97,8 @@ describe('a stream of another instance', () => {
       stateless: true
     })
     const [home, away] = await Promise.all([
-      serve(endpoint, { backplane: hub.join() }),
-      serve(endpoint, { backplane: hub.join() }, [express.json()])
+      serve(endpoint, { backplane: hub.option() }),
+      serve(endpoint, { backplane: hub.option() }, [express.json()])
     ])
     const headers = headersFor({ version: VERSION })
     const opened = post(home.url, callTool(1, 'any'), headers)

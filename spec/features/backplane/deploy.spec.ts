@@ -21,7 +21,7 @@ it('a rolling deploy of three instances loses none of 500 calls', async () => {
   const hub = new Hub({ lease: 60_000 })
   const start = async (): Promise<Member> => {
     const endpoint = rawEndpoint(({ open }) => open())
-    const options = { retry: 5, resumeInterval: { min: 0 }, backplane: hub.join() }
+    const options = { retry: 5, resumeInterval: { min: 0 }, backplane: hub.option() }
     const served = await serve(endpoint, options)
     await until(() => served.streams.stats().backplane!.up === 1)
     return { ...served, endpoint }

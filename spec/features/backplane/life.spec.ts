@@ -337,7 +337,7 @@ describe('the shared keys of a session, a stream or an Idempotency-Key', () => {
     const { all, call, repeat, runs } = await running()
     all.hub.flush()
     const endpoint = rawEndpoint(({ result: answer }) => answer())
-    const { url } = await serve(endpoint, { backplane: all.hub.join() })
+    const { url } = await serve(endpoint, { backplane: all.hub.option() })
     const late = post(url, callTool(1, 'any'), keyed)
     setTimeout(() => {
       call.open()

@@ -1,6 +1,7 @@
 // What the instances share, while one of them cannot ask for it: nobody is told by mistake that it
 // is lost.
 import { describe, expect, it } from '@jest/globals'
+import { backplane } from '../../../lib/backplane/index.js'
 import { tasks } from '../../../lib/features/tasks/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { ended, get, headersFor, initialize, post, request } from '../../helpers/mcp.js'
@@ -131,8 +132,8 @@ it('a stream is not waited for for ever where its instance lives, and understand
   call.emit(note('one'))
   await first.nextMessage()
   first.destroy()
-  const backplane = new MemoryBackplane(all.hub, ['another secret of the specs'], 300)
-  const stranger = await serve(all.endpoints[1]!, { backplane })
+  const end = new MemoryBackplane(all.hub, ['another secret of the specs'], 300)
+  const stranger = await serve(all.endpoints[1]!, { backplane: backplane(end) })
   await until(() => stranger.streams.stats().backplane!.up === 1)
   const resumed = headersFor({ lastEventId: lastId(first) })
   const waiting = await ended(get(new URL(new URL(link).search, stranger.url), resumed))

@@ -114,8 +114,8 @@ describe.each(FRONTS)('behind a `write` that returns %s', (_what, front) => {
     })
     const go = gate()
     const [first, second] = [
-      await serve(endpoint, { backplane: hub.join() }, [front]),
-      await serve(endpoint, { backplane: hub.join() }, [front])
+      await serve(endpoint, { backplane: hub.option() }, [front]),
+      await serve(endpoint, { backplane: hub.option() }, [front])
     ]
     const begun = await post(first.url, callTool(1, 'any'), HEADERS)
     const relayed = await get(second.url + new URL(streamUrl(begun, first.url)).search, HEADERS)

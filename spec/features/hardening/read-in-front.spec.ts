@@ -200,7 +200,7 @@ describe('a body that flows in front while the middleware waits', () => {
   }
   const waiting: [string, () => McpStreamsOptions][] = [
     ['for the owner', () => ({ owner: later })],
-    ['for another instance', () => ({ backplane: new Hub().join() })]
+    ['for another instance', () => ({ backplane: new Hub().option() })]
   ]
 
   it.each(waiting)('%s, reaches the endpoint whole', async (_for, options) => {

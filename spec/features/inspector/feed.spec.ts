@@ -162,8 +162,8 @@ describe('the inspector tells', () => {
 
   it('the other instances, and whether they live', async () => {
     const hub = new Hub()
-    const { page, streams } = await open({ options: { backplane: hub.join() } })
-    const other = mcpStreams({ backplane: hub.join() })
+    const { page, streams } = await open({ options: { backplane: hub.option() } })
+    const other = mcpStreams({ backplane: hub.option() })
     closeLater(() => other.close({ drain: 0 }))
     const viewer = await Viewer.open(page)
     const isAlive = ({ stats }: Json) => stats.instances[0]?.state === 'alive'

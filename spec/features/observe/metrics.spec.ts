@@ -12,7 +12,7 @@ import { streamUrl } from '../../helpers/serve.js'
 
 it('go up and down with the streams', async () => {
   closeLater(() => register.clear())
-  const streams = mcpStreams({ backplane: new Hub().join() })
+  const streams = mcpStreams({ backplane: new Hub().option() })
   closeLater(() => streams.close({ drain: 0 }))
   const endpoint = rawEndpoint(({ emit, open, message }) =>
     message.id === 1 ? open() : emit({ jsonrpc: '2.0' })

@@ -84,7 +84,9 @@ describe('a client that declares streams', () => {
   })
 
   it('comes back, polls and ends its session where instances share a backplane', async () => {
-    const { url, log, closed, transports } = await serveWires('v1', { backplane: new Hub().join() })
+    const { url, log, closed, transports } = await serveWires('v1', {
+      backplane: new Hub().option()
+    })
     const wire = await openSession(url)
     const own = (await wire.find(isCreate)).params.stream.streamId
     const streamId = await wire.call(1, 'hang', { key: 'a' })

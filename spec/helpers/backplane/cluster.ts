@@ -1,6 +1,7 @@
 // Several instances of one service on one backplane, behind a front that gives each request to the
 // next of them.
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { backplane } from '../../../lib/backplane/index.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import type { RawEndpoint } from '../endpoints/raw.js'
 import { listen, type Handler } from '../listen.js'
@@ -30,8 +31,9 @@ export async function cluster(
   const hub = new Hub(hubOptions)
   const members: ClusterMember[] = []
   for (let i = 0; i < size; i++) {
-    const backplane = hub.join()
-    members.push({ ...(await serve(endpoint(i), { ...options, backplane })), backplane })
+    const end = hub.join()
+    const served = await serve(endpoint(i), { ...options, backplane: backplane(end) })
+    members.push({ ...served, backplane: end })
   }
   let count = 0
   const made: { turns: readonly number[] } = { turns: members.map((_, i) => i) }

@@ -1,5 +1,6 @@
 // A backplane of one process, for specs: a hub that several instances are on. Each of them can be
 // cut off, and what goes over it can be lost, doubled and reordered, by a seed.
+import { backplane, type BackplanePart } from '../../../lib/backplane/index.js'
 import type { Backplane, BackplaneCommand } from '../../../lib/backplane/types.js'
 
 export interface Flakiness {
@@ -41,6 +42,11 @@ export class Hub {
   join(): MemoryBackplane {
     const { secrets = ['a secret of the specs'], lease = 600, sessions } = this.#options
     return Object.assign(new MemoryBackplane(this, secrets, lease), { sessions })
+  }
+
+  /** The same as the value of an option. */
+  option(): BackplanePart {
+    return backplane(this.join())
   }
 
   /** Of its server. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { createSentinel } from 'redis'
 import { redisBackplane, type RedisBackplaneOptions } from '../../../lib/redis/index.js'
+import { backplaneOver } from '../../../lib/redis/redis-options.js'
 import { ioRedis, nodeRedis } from '../../e2e/redis/clients.js'
 
 // Neither is connected before it is used.
@@ -40,7 +41,7 @@ describe('an option of redisBackplane()', () => {
     { lease: undefined, prefix: undefined },
     { prefix: '' }
   ])('may be %j', options => {
-    expect(redisBackplane({ client, secret, ...options })).toMatchObject({
+    expect(backplaneOver({ client, secret, ...options })).toMatchObject({
       lease: options.lease ?? 6000
     })
   })

@@ -9,23 +9,25 @@ import { isGoneId, parseEventId, parseStreamName } from '../protocol/event-id.js
 import { primerText } from '../protocol/sse-writer.js'
 import { readAhead } from '../http/read-ahead.js'
 import { debugElsewhere, refuseAndCount } from '../endpoint/refusals.js'
-import type { InstanceLink } from '../backplane/instance-link.js'
+import type { InstanceLink } from './instance-link.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { streamParameters } from '../protocol/link-header.js'
 import { isStreamMethod } from '../protocol/stream-messages.js'
-import { isInstanceId } from '../backplane/shared-names.js'
-import type { Answer, Context, RelayParts, Route } from './route.js'
-import { RelayedResponse } from './relay-out.js'
+import { isInstanceId } from './shared-names.js'
+import type { Answer, Context } from '../routes/route.js'
+import { RelayedResponse, type RelayParts } from './relay-out.js'
 import { answerKept, answerKeptCall, answerSaved } from './kept-answer.js'
 import { goneError, OWNER_GONE, tellGone } from './tell-gone.js'
 
 /** By what the head of a request names: a stream, a download, a cursor or a session. */
-export const elsewhere: Route = context => {
-  const relay = relayFor(context)
+export function elsewhereByHead(
+  context: Context,
+  relay: RelayParts
+): Answer | undefined | Promise<Answer | undefined> {
   // A foreign page learns nothing about streams, so nothing is looked up for it.
-  if (relay === undefined || context.isForeign) return undefined
+  if (context.isForeign) return undefined
   const named = namedByHead(context)
   const place = named && context.instance.directory.where(named.kind, named.name)
   if (place === undefined) return undefined
@@ -35,9 +37,7 @@ export const elsewhere: Route = context => {
 }
 
 /** By what a message names: a token, a task, a stream, or a call that has asked its client. */
-export function elsewhereByBody(context: Context): Answer | undefined {
-  const relay = relayFor(context)
-  if (relay === undefined) return undefined
+export function elsewhereByMessage(context: Context, relay: RelayParts): Answer | undefined {
   const named = namedByMessages(context)
   if (named === undefined || context.isForeign) return undefined
   const place = context.instance.directory.where(named.kind, named.name)
@@ -50,10 +50,13 @@ export function elsewhereByBody(context: Context): Answer | undefined {
 }
 
 /** By its `Idempotency-Key`: of all instances, only one may begin a request with that key. */
-export function elsewhereByKey(context: Context): Promise<Answer | undefined> | undefined {
+export function elsewhereByKey(
+  context: Context,
+  relay: RelayParts
+): Promise<Answer | undefined> | undefined {
   const { instance, facts, isUnread, owner, req } = context
-  const { directory, isClosing, keys, relay } = instance
-  if (relay === undefined || !(isUnread || facts.requestIds.length > 0)) return undefined
+  const { directory, isClosing, keys } = instance
+  if (!(isUnread || facts.requestIds.length > 0)) return undefined
   const key = keys?.keyOf(context)
   if (key === undefined) return undefined
   // An instance that is closing claims no key, because others would wait for its answer.
@@ -64,11 +67,6 @@ export function elsewhereByKey(context: Context): Promise<Answer | undefined> | 
     const hasLost = known.kind === 'remote' && isRelayed(req)
     return hasLost ? () => refuseUnreachable(context) : begunAt(context, relay, known)
   })
-}
-
-/** `undefined`: there is no backplane, or another instance has sent the request here. */
-function relayFor({ instance, req }: Context): RelayParts | undefined {
-  return isRelayed(req) ? undefined : instance.relay
 }
 
 function atPlace(

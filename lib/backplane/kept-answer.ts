@@ -1,17 +1,17 @@
 // A POST about a call of a gone instance, answered to its client by what was kept of the call.
-import type { InstanceLink } from '../backplane/instance-link.js'
+import type { InstanceLink } from './instance-link.js'
 import type { Keyed } from '../endpoint/keyed-call.js'
 import { canAnswer, noContent } from '../http/reply.js'
 import { cursorOf, isStreamMethod } from '../protocol/stream-messages.js'
-import type { SavedResult } from '../backplane/results.js'
+import type { SavedResult } from '../endpoint/other-instances.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { isSameSession } from '../endpoint/authorize.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { responseSink } from '../endpoint/response-sink.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
-import type { Answer, Context } from './route.js'
-import { answerStreamMethod } from './stream-methods.js'
+import type { Answer, Context } from '../routes/route.js'
+import { answerStreamMethod } from '../routes/stream-methods.js'
 import { tellGone } from './tell-gone.js'
 
 type Kept = Pick<InstanceLink, 'kept' | 'results'>

@@ -1,7 +1,7 @@
 // A request for something that another instance has: it is forwarded whole, and its response is
 // passed on to the client as it is written there.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Exchange, ExchangeUser } from '../backplane/exchange.js'
+import type { Exchange, ExchangeUser } from './exchange.js'
 import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -30,8 +30,19 @@ import {
   streamIn,
   takesComments
 } from './relay-head.js'
-import type { RelayParts } from './route.js'
+import type { InstanceLink } from './instance-link.js'
+import type { RelayedResponses } from './relayed-responses.js'
 import { declareAndTell, tellBroken } from './tell-gone.js'
+
+/** What it takes to reach other instances. */
+export interface RelayParts {
+  readonly link: InstanceLink
+  /** Milliseconds of silence after which a comment keeps a connection open; `null`: never. */
+  readonly keepAlive: number | null
+  /** Where responses that other instances write wait for that time. */
+  readonly silences: DueQueue | undefined
+  readonly responses: RelayedResponses
+}
 
 interface RelayOptions {
   readonly relay: RelayParts

@@ -1,16 +1,13 @@
 // Ends an event stream with an error for each call: stock clients ignore a status here.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { faultError, type StreamFault } from '../protocol/errors.js'
-import { formatGoneId, formatPrimerId, label, parseEventId } from '../protocol/event-id.js'
+import { parseEventId } from '../protocol/event-id.js'
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
-import { encodeIdField, encodeMessage, primerText } from '../protocol/sse-writer.js'
+import { encodeMessage } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
-import type { InstanceLink } from '../backplane/instance-link.js'
 import { isWritable } from '../http/reply.js'
-import { now } from '../protocol/clock.js'
-import type { FoundStream } from '../streams/finished-streams.js'
-import { writeStreamHead } from '../endpoint/stream-headers.js'
-import type { RequestContext } from '../endpoint/request-context.js'
+import { lastErrors } from '../routes/report-evicted.js'
+import type { InstanceLink } from './instance-link.js'
 
 export const OWNER_GONE: StreamFault = 'owner-gone'
 
@@ -47,17 +44,6 @@ export async function declareAndTell(
   else if (isWritable(res)) res.end()
 }
 
-/** Errors for a stream's calls. The id of the last says that the client has got them. */
-export function lastErrors(
-  stream: { readonly id: string; readonly requestIds: readonly RequestId[] },
-  sequence: number,
-  errors: readonly string[]
-): Buffer {
-  const events = errors.map(encodeMessage)
-  events.splice(-1, 0, encodeIdField(formatGoneId(stream, sequence)))
-  return Buffer.concat(events)
-}
-
 /** Ends an event stream that the client cannot resume, with an error for each request. */
 export function tellBroken(res: ServerResponse, requestIds: readonly RequestId[]): void {
   const error = faultError('no-response')
@@ -66,32 +52,4 @@ export function tellBroken(res: ServerResponse, requestIds: readonly RequestId[]
 
 export function goneError(id: RequestId): string {
   return errorResponse(id, faultError(OWNER_GONE))
-}
-
-/** Gives the client an error for each request id of the stream, which settles its calls. */
-export function reportEvicted(context: RequestContext, lapsed: FoundStream, cursor: number): void {
-  const { instance, res } = context
-  const found = lapsed.value
-  const { primer } = context.profileOn({ owner: found.owner })
-  const fault = faultOf(lapsed)
-  instance.count('refused', lapsed.kind === 'local' ? lapsed.value : undefined, fault)
-  instance.debug(
-    'stream %s: events after %d are gone, told as an error: %s',
-    label(found),
-    cursor,
-    fault
-  )
-  if (!writeStreamHead(context, found)) return
-  const first = primerText(
-    primer === 'named' ? 'named' : 'empty',
-    formatPrimerId(found, cursor, (Math.floor(now()) % 1e9) + 1),
-    null
-  )
-  const errors = found.requestIds.map(id => errorResponse(id, faultError(fault)))
-  res.end(Buffer.concat([Buffer.from(first), lastErrors(found, cursor, errors)]))
-}
-
-function faultOf({ kind, value }: FoundStream): StreamFault {
-  if (kind === 'local') return 'events-evicted'
-  return value.state === 'abandoned' ? 'abandoned' : 'stream-expired'
 }
