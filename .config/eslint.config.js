@@ -188,6 +188,19 @@ export default defineConfig(
     ])
   },
   {
+    files: ['lib/features/streams-draft/**'],
+    rules: imports([
+      arrow('features/streams-draft', [
+        'endpoint',
+        'http',
+        'protocol',
+        'readers',
+        'routes',
+        'streams'
+      ])
+    ])
+  },
+  {
     files: ['lib/features/tasks/**'],
     rules: imports([
       arrow('features/tasks', [

@@ -1,6 +1,7 @@
 // The optional parts of one instance, in the order in which they are asked.
 import { Idempotency } from './features/idempotency/idempotency.js'
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
+import { StreamsDraft } from './features/streams-draft/streams-draft.js'
 import { ResumeTokens } from './features/resume-tokens/resume-tokens.js'
 import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
 import type { Feature, FeatureCode, FeatureLimits } from './endpoint/feature.js'
@@ -19,6 +20,7 @@ export function featuresOf(
   const carriedBy = (part: Part<string> | false | undefined): Feature | undefined =>
     codeOf<FeatureCode>(part || undefined)?.(parts, limits)
   return [
+    new StreamsDraft(),
     carriedBy(tasks),
     tokens && new ResumeTokens(parts, tokens),
     carriedBy(resources),

@@ -1,6 +1,6 @@
 // Requests for something that another instance has: they are answered there, or here with an error
 // if that instance is gone or out of reach.
-import { type Message, paramsOf } from '../protocol/json-rpc.js'
+import type { Message } from '../protocol/json-rpc.js'
 import type { Named } from '../endpoint/feature.js'
 import type { NameKind, Place } from '../streams/directory.js'
 import { isRelayed } from '../http/loopback.js'
@@ -14,7 +14,6 @@ import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { streamParameters } from '../protocol/link-header.js'
-import { isStreamMethod } from '../protocol/stream-messages.js'
 import { isInstanceId } from './shared-names.js'
 import type { Answer, Context } from '../routes/route.js'
 import { RelayedResponse, type RelayParts } from './relay-out.js'
@@ -202,7 +201,7 @@ async function answerLostPost(context: Context, link: InstanceLink): Promise<voi
   try {
     answer =
       keyed === undefined
-        ? named && (await answerKept(context, link, named.name))
+        ? named && (await answerKept(context, link, named))
         : await answerKeptCall(context, link, keyed)
   } catch {
     answer = comeAgain(context)
@@ -272,9 +271,6 @@ function namedByMessages(context: Context): Named | undefined {
 }
 
 function namedBy(context: Context, message: Message): Named | undefined {
-  const { streamId } = paramsOf(message)
-  if (isStreamMethod(message))
-    return named('stream', typeof streamId === 'string' ? streamId : undefined)
   for (const feature of context.instance.features) {
     const own = feature.namedBy?.(context, message)
     if (own !== undefined) return own

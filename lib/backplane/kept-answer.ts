@@ -1,9 +1,10 @@
 // A POST about a call of a gone instance, answered to its client by what was kept of the call.
 import type { InstanceLink } from './instance-link.js'
+import type { Feature, Named } from '../endpoint/feature.js'
 import type { Keyed } from '../endpoint/keyed-call.js'
 import { canAnswer, noContent } from '../http/reply.js'
-import { cursorOf, isStreamMethod } from '../protocol/stream-messages.js'
-import type { SavedResult } from '../endpoint/other-instances.js'
+import { cursorOf } from '../protocol/stream-messages.js'
+import type { SavedResult } from '../streams/finished-streams.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { isSameSession } from '../endpoint/authorize.js'
@@ -11,7 +12,6 @@ import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { responseSink } from '../endpoint/response-sink.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import type { Answer, Context } from '../routes/route.js'
-import { answerStreamMethod } from '../routes/stream-methods.js'
 import { tellGone } from './tell-gone.js'
 
 type Kept = Pick<InstanceLink, 'kept' | 'results'>
@@ -20,20 +20,27 @@ type Kept = Pick<InstanceLink, 'kept' | 'results'>
 export async function answerKept(
   context: Context,
   { kept, results }: Kept,
-  id: string
+  { kind, name }: Named
 ): Promise<Answer | undefined> {
   const { instance, messages, isBatch, res } = context
   const [message] = messages
   if (isBatch || message === undefined) return undefined
-  if (isStreamMethod(message)) {
-    const saved = await results.find(id)
-    const isTheirs = saved !== undefined && mayHave(context, saved, 'stream url')
-    return isTheirs ? () => answerStreamMethod(context, saved) : undefined
+  if (kind === 'stream') {
+    const saved = await results.find(name)
+    if (saved === undefined || !mayHave(context, saved, 'stream url')) return undefined
+    return firstAnswer(instance.features, feature => feature.answerSaved?.(context, saved))
   }
-  const value = await kept.find(id)
+  const value = await kept.find(name)
   if (value === undefined || !canAnswer(res)) return undefined
-  for (const feature of instance.features) {
-    const answer = feature.answerKept?.(context, value)
+  return firstAnswer(instance.features, feature => feature.answerKept?.(context, value))
+}
+
+function firstAnswer(
+  features: readonly Feature[],
+  ask: (feature: Feature) => Answer | undefined
+): Answer | undefined {
+  for (const feature of features) {
+    const answer = ask(feature)
     if (answer !== undefined) return answer
   }
   return undefined

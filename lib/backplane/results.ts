@@ -1,6 +1,6 @@
 // Results of streams that ended without a client: any instance finds them while they are kept.
 import type { RequestId } from '../protocol/json-rpc.js'
-import type { SavedResult } from '../endpoint/other-instances.js'
+import type { SavedResult } from '../streams/finished-streams.js'
 import type { Stream } from '../streams/stream.js'
 import type { Envelopes } from './envelope.js'
 import type { KeptValues } from './kept-values.js'

@@ -2,7 +2,6 @@
 import { ONE_CONNECTION } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
-import { isAnnounced } from './declarations.js'
 import type { RequestContext } from './request-context.js'
 
 /** `undefined`: no room. @param isDurable its client may come back to it. */
@@ -13,7 +12,6 @@ export function openEarlyStream(
   producer: Producer
 ): Stream | undefined {
   const { instance, owner, session, facts, profile, keyed } = context
-  const isTold = isDurable && isAnnounced(instance, owner, session, facts)
   const stream = instance.table.open(
     {
       id,
@@ -24,7 +22,7 @@ export function openEarlyStream(
       profile: isDurable ? profile : ONE_CONNECTION,
       isEphemeral: !isDurable,
       callKey: isDurable ? keyed?.key : undefined,
-      resumeInterval: isTold ? instance.resumeInterval : undefined
+      resumeInterval: isDurable ? context.announcementIn(session) : undefined
     },
     producer
   )

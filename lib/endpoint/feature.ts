@@ -7,6 +7,7 @@ import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { CollectedRun } from './collected-run.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { Keyed } from './keyed-call.js'
+import type { SavedResult } from '../streams/finished-streams.js'
 import type { RequestContext } from './request-context.js'
 import type { StreamedRun } from './streamed-run.js'
 
@@ -88,6 +89,8 @@ export interface Feature {
   rewrite?(context: RequestContext): void
   /** Answers by what was kept of an instance that has gone; `undefined`: that is not its own. */
   answerKept?(context: RequestContext, kept: KeptValue): Answer | undefined
+  /** The same by what was kept of its stream, which the client may read. */
+  answerSaved?(context: RequestContext, saved: SavedResult): Answer | undefined
   readonly keys?: CallKeys
   readonly links?: { for(caller: Caller): MakeLink }
   /** For transports that are no HTTP. */

@@ -1,6 +1,5 @@
 // Other instances of the service, for the core: the value of option `backplane` brings them.
 import type { IncomingMessage } from 'node:http'
-import type { RequestId } from '../protocol/json-rpc.js'
 import type { Directory, Keeper, LocalDirectory } from '../streams/directory.js'
 import type { Stream } from '../streams/stream.js'
 import type { Answer } from './feature.js'
@@ -58,30 +57,6 @@ export interface OtherInstancesHost {
   readonly mayBeRevived: (session: string) => boolean
   /** Called when the connection to them, of an instance with this tag, has changed. */
   readonly changed: (state: 'up' | 'degraded' | 'down', tag: string) => void
-}
-
-/** What a gone instance has left of a stream: its events, and whose they are. */
-export interface SavedResult {
-  readonly id: string
-  readonly isEnded: true
-  readonly first: number
-  readonly last: number
-  /** The sequences of the last event sent, the last request to the client, the last error. */
-  readonly written: number
-  readonly lastRequest: number
-  readonly lastError: number
-  /** The sequence after which a client without a cursor goes on. */
-  readonly unsentFrom: number
-  readonly requestIds: readonly RequestId[]
-  /** Whether its end is one of its events (Streams draft). */
-  readonly isAnnounced: boolean
-  /** Its events after a cursor, as they are sent; `undefined`: some of them were not kept. */
-  after(cursor: number): Uint8Array | undefined
-  isOwnedBy(owner: string): boolean
-  /** Whether it belongs to this session; `undefined`: whether it belongs to none. */
-  isOfSession(session: string | undefined): boolean
-  /** Deletes it: its client does not want it. */
-  drop(): void
 }
 
 /** Figures about the backplane of an instance: `stats().backplane`. */

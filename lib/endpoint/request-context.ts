@@ -11,14 +11,15 @@ import {
 import { prefersStream } from '../protocol/prefer.js'
 import {
   type ClientProfile,
+  declaring,
   parseRevision,
   type Primer,
   profileFor
 } from '../protocol/revisions.js'
+import type { ResumeInterval } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
 import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
 import type { BodyLimits } from '../http/counted-body.js'
-import { declaring } from './declarations.js'
 import type { SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { KeyedCall } from './keyed-call.js'
@@ -160,6 +161,18 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** By the stream's owner, as a cookie's may be another, and by its client if none is named. */
   profileOn({ owner, profile }: Opened): ClientProfile {
     return this.#profileOf(this.instance.sessions.of(owner, this.session), profile)
+  }
+
+  /**
+   * What its stream says when it begins, as it ends with a notification, too (Streams draft).
+   * `undefined`: nothing; so does that of `initialize`, which agrees on it.
+   */
+  announcementIn(sessionId: string | undefined): ResumeInterval | undefined {
+    const { notifications, resumeInterval, sessions } = this.instance
+    const { isInitialize, declaresStreams } = this.facts
+    if (notifications === 'never' || isInitialize) return undefined
+    const isAgreed = declaresStreams || sessions.of(this.owner, sessionId).hasStreams
+    return isAgreed || notifications === 'always' ? resumeInterval : undefined
   }
 
   /**

@@ -15,7 +15,7 @@ import {
   paramsOf,
   type RequestId
 } from '../protocol/json-rpc.js'
-import { declaresStreams, isStreamMethod } from '../protocol/stream-messages.js'
+import { declaresStreams } from '../protocol/stream-messages.js'
 
 /** Names in `initialize` of the official SDKs and of the large hosts. */
 const KNOWN_CLIENTS = new RegExp(
@@ -42,10 +42,9 @@ export class RequestFacts {
   cancelled = NO_IDS
   /** Progress tokens of its requests. */
   progressTokens = NO_IDS
-  /** `initialize` is among them, and `server/discover`, and one of `stream/...`. */
+  /** `initialize` is among them, and `server/discover`. */
   isInitialize = false
   isDiscovery = false
-  hasStreamMethod = false
   /** It declares the Streams draft; in a message that asks what the server can do. */
   declaresStreams = false
   declaresWhereAsked = false
@@ -103,7 +102,6 @@ export class RequestFacts {
     }
     if (isBeginning) this.isInitialize = true
     else if (isDiscovering) this.isDiscovery = true
-    else if (isStreamMethod(message)) this.hasStreamMethod = true
     if (isBeginning || isObject(params['_meta']))
       this.#readMeta(message, params, isBeginning || isDiscovering)
     if (params['_meta'] !== undefined || params['requestState'] !== undefined) this.hasMeta = true

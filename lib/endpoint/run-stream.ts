@@ -17,7 +17,6 @@ import { JsonReply } from '../readers/json-reply.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture, LateHead } from '../http/capture-types.js'
-import { isAnnounced } from './declarations.js'
 import { openEarlyStream } from './early-stream.js'
 import { EndpointResumption, type ResumedStream } from './endpoint-resumption.js'
 import type { HandlerContext } from '../http/handler-context.js'
@@ -118,9 +117,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
         isHandshake: initialize !== undefined,
         isConnecting: true,
         callKey: keyed?.key,
-        resumeInterval: isAnnounced(instance, owner, sessionId, facts)
-          ? instance.resumeInterval
-          : undefined
+        resumeInterval: this.#request.announcementIn(sessionId)
       },
       this
     )

@@ -5,7 +5,6 @@ import { isJsonText } from '../protocol/media-types.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseHead } from '../http/capture-types.js'
 import { inSameContext } from '../http/handler-context.js'
-import { declareInReturn } from './declarations.js'
 import { EndpointRun } from './endpoint-run.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
 import type { RequestContext } from './request-context.js'
@@ -29,7 +28,6 @@ export class StreamedRun extends EndpointRun implements WaitingRun {
     if (isInitializing || request.isUnread) this.#initialize = watchInitializeJson(request)
     if (isInitializing) this.#stream.initialize = this.#initialize
     keyed?.record(res, this.response)
-    declareInReturn(instance, res, facts)
   }
 
   /** Made on demand, as most JSON answers pass. */

@@ -37,6 +37,13 @@ export function isStateless(revision: string | undefined): boolean {
   return revision !== undefined && revision >= FIRST_STATELESS_REVISION
 }
 
+/** A client that has declared the Streams draft resumes, and its first event is a message. */
+export function declaring(profile: ClientProfile): ClientProfile {
+  return profile.taken
+    ? { ...profile, reconnects: 'always' }
+    : { taken: true, primer: 'none', reconnects: 'always', handoff: 'never' }
+}
+
 /** For a client whose stream lasts no longer than its connection. */
 export const ONE_CONNECTION: ClientProfile = {
   taken: false,

@@ -7,7 +7,6 @@ import { inexact, oversized } from './oversized.js'
 import { loopback, ownerFailed, post } from './post.js'
 import { resume } from './resume-at-endpoint.js'
 import type { Route } from './route.js'
-import { streamMethod } from './stream-methods.js'
 import { streamUrl } from './stream-url.js'
 import { unknownStream } from './unknown-stream.js'
 
@@ -15,10 +14,8 @@ const byMessages: readonly Route[] = [
   inexact,
   // A message that names something that another instance has.
   context => context.instance.others?.byMessage(context),
-  // `resources/stream`, and methods about tasks.
+  // `stream/resume` and the like, `resources/stream`, and methods about tasks.
   featureByMessage,
-  // `stream/resume`, `stream/poll`, `stream/poll/all`
-  streamMethod,
   // Answers to requests of ours, and answers that the endpoint has got already.
   ownAnswers,
   oversized,

@@ -8,6 +8,7 @@ import { canAnswer } from '../http/reply.js'
 import { replaceHeader } from '../http/request-body.js'
 import { endpoint } from './endpoint.js'
 import { reportEvicted } from './report-evicted.js'
+import type { RequestContext } from '../endpoint/request-context.js'
 import { follow, hasMissedNothing, nothingLeft } from './resume.js'
 import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 
@@ -46,7 +47,7 @@ async function find(context: Context, eventId: EventId): Promise<Answer | undefi
 }
 
 /** For this stream, and a call's session: many resume only listen channels. */
-export function noteResumed({ instance }: Context, { kind, value }: FoundStream): void {
+export function noteResumed({ instance }: RequestContext, { kind, value }: FoundStream): void {
   const { owner, sessionId } = value
   if (kind === 'local') value.noteResumed()
   if (value.kind === 'request' && sessionId !== undefined)

@@ -22,6 +22,30 @@ export interface Tombstone extends StreamIdentity {
 
 export type FoundStream = Local<Stream> | Ended<Tombstone>
 
+/** What a gone instance has left of a stream: its events, and whose they are. */
+export interface SavedResult {
+  readonly id: string
+  readonly isEnded: true
+  readonly first: number
+  readonly last: number
+  /** The sequences of the last event sent, the last request to the client, the last error. */
+  readonly written: number
+  readonly lastRequest: number
+  readonly lastError: number
+  /** The sequence after which a client without a cursor goes on. */
+  readonly unsentFrom: number
+  readonly requestIds: readonly RequestId[]
+  /** Whether its end is one of its events (Streams draft). */
+  readonly isAnnounced: boolean
+  /** Its events after a cursor, as they are sent; `undefined`: some of them were not kept. */
+  after(cursor: number): Uint8Array | undefined
+  isOwnedBy(owner: string): boolean
+  /** Whether it belongs to this session; `undefined`: whether it belongs to none. */
+  isOfSession(session: string | undefined): boolean
+  /** Deletes it: its client does not want it. */
+  drop(): void
+}
+
 export interface StreamShelf {
   readonly stream: (id: string) => Here<Stream, Tombstone>
 }

@@ -65,6 +65,7 @@ export class Idempotency implements Feature, CallKeys {
   }
 
   beforeEndpoint(context: RequestContext): Answer | undefined {
+    if (context.req.headers['idempotency-key'] === undefined) return undefined
     const keyed = this.of(context)
     if (keyed === undefined) return undefined
     const { owner, instance } = context

@@ -1,4 +1,7 @@
-// `stream/...` (Streams draft): always answered here.
+// The Streams draft (a proposal for MCP): a client that declares the capability `streams` is told
+// when a stream begins and ends, and looks after it by methods of its own, which are always
+// answered here: `stream/resume` gives it the rest, `stream/poll` and `stream/poll/all` say how
+// streams are.
 import {
   endNotification,
   INVALID_CURSOR,
@@ -11,44 +14,64 @@ import {
   statusOf,
   type StreamRequest,
   UNKNOWN_STREAM
-} from '../protocol/stream-messages.js'
-import { refuseAndCount } from '../endpoint/refusals.js'
-import { answerRefusal, canAnswer, isWritable, type Refusal } from '../http/reply.js'
-import { answerWhole, responseSink } from '../endpoint/response-sink.js'
+} from '../../protocol/stream-messages.js'
+import { refuseAndCount } from '../../endpoint/refusals.js'
+import { answerRefusal, canAnswer, isWritable, type Refusal } from '../../http/reply.js'
+import { answerWhole, responseSink } from '../../endpoint/response-sink.js'
 import {
   type ErrorObject,
   errorResponse,
   INVALID_REQUEST,
   isRequestId,
+  type Message,
+  paramsOf,
   type RequestId
-} from '../protocol/json-rpc.js'
-import { encodeMessage } from '../protocol/sse-writer.js'
-import type { ClientProfile } from '../protocol/revisions.js'
-import type { Connection } from '../readers/connection.js'
-import type { FoundStream, Tombstone } from '../streams/finished-streams.js'
-import type { Stream } from '../streams/stream.js'
-import { attach } from '../endpoint/attach.js'
-import { writeEventsHead, writeStreamHead } from '../endpoint/stream-headers.js'
-import type { StreamFault } from '../protocol/errors.js'
-import { label } from '../protocol/event-id.js'
-import { type Elsewhere, isKnown, type Unknown, UNKNOWN } from '../streams/directory.js'
-import { isForgotten } from '../streams/stream-types.js'
-import { askAdmission } from '../endpoint/admission.js'
-import type { SavedResult } from '../endpoint/other-instances.js'
-import { authorize } from '../endpoint/authorize.js'
-import type { Answer, Context } from './route.js'
-import { noteResumed } from './resume-at-endpoint.js'
+} from '../../protocol/json-rpc.js'
+import { encodeMessage } from '../../protocol/sse-writer.js'
+import type { ClientProfile } from '../../protocol/revisions.js'
+import type { Connection } from '../../readers/connection.js'
+import type { FoundStream, SavedResult, Tombstone } from '../../streams/finished-streams.js'
+import type { Stream } from '../../streams/stream.js'
+import { attach } from '../../endpoint/attach.js'
+import { writeEventsHead, writeStreamHead } from '../../endpoint/stream-headers.js'
+import type { StreamFault } from '../../protocol/errors.js'
+import { label } from '../../protocol/event-id.js'
+import { type Elsewhere, isKnown, type Unknown, UNKNOWN } from '../../streams/directory.js'
+import { isForgotten } from '../../streams/stream-types.js'
+import { askAdmission } from '../../endpoint/admission.js'
+import { authorize } from '../../endpoint/authorize.js'
+import type { Answer, Feature, Named } from '../../endpoint/feature.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
+import { declareInAnswer } from './declaration.js'
+import { noteResumed } from '../../routes/resume-at-endpoint.js'
 
-/** A POST with one of these messages. */
-export function streamMethod(context: Context): Answer | undefined {
-  if (!context.facts.hasStreamMethod) return undefined
-  if (!context.isForeign) return () => answerStreamMethod(context)
-  // Before any look-up, as on stream URLs.
-  return () => refuseAndCount(context, 403, 'foreign-origin')
+export class StreamsDraft implements Feature {
+  namedBy(_context: RequestContext, message: Message): Named | undefined {
+    const { streamId } = paramsOf(message)
+    if (!isStreamMethod(message) || typeof streamId !== 'string') return undefined
+    return { kind: 'stream', name: streamId }
+  }
+
+  byMessage(context: RequestContext): Answer | undefined {
+    if (!context.messages.some(isStreamMethod)) return undefined
+    if (!context.isForeign) return () => answer(context)
+    // Before any look-up, as on stream URLs.
+    return () => refuseAndCount(context, 403, 'foreign-origin')
+  }
+
+  answerSaved(context: RequestContext, saved: SavedResult): Answer | undefined {
+    return context.messages.some(isStreamMethod) ? () => answer(context, saved) : undefined
+  }
+
+  /** Declares the draft in the answer to a client that has declared it. */
+  rewrite({ instance, res, facts }: RequestContext): void {
+    if (instance.notifications !== 'never' && facts.declaresWhereAsked && !instance.isClosing)
+      declareInAnswer(res)
+  }
 }
 
 /** @param saved what is left of the stream, if its instance has gone. */
-export async function answerStreamMethod(context: Context, saved?: SavedResult): Promise<void> {
+async function answer(context: RequestContext, saved?: SavedResult): Promise<void> {
   const { res } = context
   const asked = await whatIsAsked(context, saved)
   switch (asked.kind) {
@@ -66,7 +89,7 @@ export async function answerStreamMethod(context: Context, saved?: SavedResult):
 const NO_EVENTS = new Uint8Array(0)
 
 /** Lets a client follow a stream to its end, or gives it what is left of a stream. */
-function giveRest(context: Context, { id, found, from }: Resumption): void {
+function giveRest(context: RequestContext, { id, found, from }: Resumption): void {
   const { instance, req, res, owner } = context
   const { kind, value } = found
   if (kind !== 'saved') noteResumed(context, found)
@@ -132,7 +155,7 @@ interface Resumption {
 }
 
 /** @param saved what is left of the stream that is asked for, if its instance has gone. */
-async function whatIsAsked(context: Context, saved?: SavedResult): Promise<Asked> {
+async function whatIsAsked(context: RequestContext, saved?: SavedResult): Promise<Asked> {
   const { isBatch, messages } = context
   const [message] = messages
   if (isBatch || message === undefined || !isStreamMethod(message)) return refused(null, BATCHED)
@@ -161,7 +184,7 @@ function refused(id: RequestId | undefined | null, error: ErrorObject): Asked {
   return { kind: 'refused', id: id ?? null, refusal: { kind: 'error', error } }
 }
 
-function pollAll({ instance, session, owner }: Context): object {
+function pollAll({ instance, session, owner }: RequestContext): object {
   const streams = instance.table.index.listFor(session, owner)
   for (const stream of streams) stream.signOfLife()
   return { streams: streams.map(stream => pollResult(stream)) }
@@ -170,7 +193,7 @@ function pollAll({ instance, session, owner }: Context): object {
 const LONGEST_ID = 64
 
 async function ofOne(
-  context: Context,
+  context: RequestContext,
   request: RequestOfOne,
   saved: SavedResult | undefined
 ): Promise<Asked> {
@@ -202,7 +225,10 @@ async function ofOne(
   return notKept(lapsed(fault), fault)
 }
 
-function mayKnow(context: Context, found: FoundStream | Unknown | Elsewhere): found is FoundStream {
+function mayKnow(
+  context: RequestContext,
+  found: FoundStream | Unknown | Elsewhere
+): found is FoundStream {
   if (!isKnown(found) || authorize(context, found, 'stream url') !== undefined) return false
   return !isForgotten(found.value)
 }
