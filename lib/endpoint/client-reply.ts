@@ -2,19 +2,17 @@
 // with it. In one place, so that it is answered once.
 import type { OutgoingHttpHeader } from 'node:http'
 import { now } from '../protocol/clock.js'
-import { label } from '../protocol/event-id.js'
 import { isOversizedId, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { type OutgoingAnswer, sizeOf } from '../readers/outgoing.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer } from '../streams/stream-types.js'
 import type { Capture } from '../http/capture-types.js'
-import { openEarlyStream } from './early-stream.js'
+import { ClientStream } from './client-stream.js'
 import type { KeyedOutcome } from './keyed-call.js'
 import { keepBody } from '../http/node-internals.js'
-import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from '../http/response-capture.js'
-import { setStreamHeaders, setUnbuffered, withdrawPreference } from './stream-headers.js'
+import { withdrawPreference } from './stream-headers.js'
 import { warnOfThrow } from '../http/warnings.js'
 
 export type Headers = readonly (readonly [string, OutgoingHttpHeader])[]
@@ -31,17 +29,14 @@ interface AnswerCapture extends Capture {
 export class ClientReply implements Producer {
   readonly #context: RequestContext
   readonly #response: ResponseCapture
-  readonly #id: string
   readonly #capture: AnswerCapture
   /** Its client may send the request again, under its key. */
   #isKept: boolean
-  /** The stream of the events that have been sent; `undefined`: none, or they are not kept. */
-  #stream: Stream | undefined
+  /** Of the events that have been sent; it has no stream if they are not kept. */
+  readonly #client: ClientStream
   #hasEvents = false
   #isFull = false
   #isOver = false
-  #progress: ProgressReport | undefined
-  readonly #startedAt: number
   #onGone: (isCancelled: boolean) => void = NOTHING
   #onDrain = NOTHING
 
@@ -54,10 +49,10 @@ export class ClientReply implements Producer {
   ) {
     this.#context = context
     this.#response = response
-    this.#id = id
     this.#capture = capture
     this.#isKept = context.keyed !== undefined
-    this.#startedAt = context.instance.progress === undefined ? 0 : now()
+    const startedAt = context.instance.progress === undefined ? 0 : now()
+    this.#client = new ClientStream(context, id, startedAt)
   }
 
   get isKept(): boolean {
@@ -75,12 +70,12 @@ export class ClientReply implements Producer {
 
   /** Its client does not take what has been sent. */
   get isFull(): boolean {
-    return this.#stream?.isFull ?? this.#isFull
+    return this.#client.stream?.isFull ?? this.#isFull
   }
 
   /** It has been asked something, or is being refused by the endpoint or a guard. */
   get mustStay(): boolean {
-    const stream = this.#stream
+    const { stream } = this.#client
     if (stream === undefined) return this.#capture.isRefusal
     return !stream.isEnded && stream.openRequests.size > 0
   }
@@ -129,7 +124,7 @@ export class ClientReply implements Producer {
   endWith(block: Uint8Array, message?: Message): void {
     if (this.#isOver) return
     this.#isOver = true
-    const stream = this.#stream
+    const { stream } = this.#client
     const { wire } = this.#response
     this.#guarded(() => {
       if (stream !== undefined) {
@@ -159,13 +154,13 @@ export class ClientReply implements Producer {
 
   /** What may be resumed, or asked for again, outlives its socket. */
   #closed(): void {
-    if (!this.#isKept && this.#stream === undefined) this.gone()
+    if (!this.#isKept && this.#client.stream === undefined) this.gone()
   }
 
   #over(): void {
     // Its stream has yet to end, and calls `release` then.
-    if (this.#stream !== undefined && !this.#stream.isEnded) return
-    this.#progress?.stop()
+    if (this.#client.stream !== undefined && !this.#client.stream.isEnded) return
+    this.#client.stopProgress()
     if (!this.#capture.isAsked) this.#response.release()
   }
 
@@ -177,7 +172,7 @@ export class ClientReply implements Producer {
       // Middleware in front of us has thrown when the head was sent.
       warnOfThrow(error)
       this.#response.wire.destroy()
-      this.#stream?.producerEnded()
+      this.#client.stream?.producerEnded()
     }
   }
 
@@ -217,41 +212,35 @@ export class ClientReply implements Producer {
 
   #begin(): void {
     this.#hasEvents = true
-    const { instance, res, keyed, facts } = this.#context
+    const { res, keyed } = this.#context
     const { wire } = this.#response
+    const client = this.#client
     const stream = this.#open()
     if (keyed !== undefined && (stream === undefined || stream.isEphemeral)) {
       withdrawPreference(res)
       keyed.giveUp()
     }
-    const setHeaders = (): void =>
-      stream === undefined || stream.isEphemeral
-        ? setUnbuffered(wire)
-        : setStreamHeaders(this.#context, stream.id, wire)
-    this.#stream = stream
-    const hasHead = this.#sendHead(200, EVENT_STREAM, setHeaders)
+    const hasHead = this.#sendHead(200, EVENT_STREAM, () => client.setHeaders(wire))
     if (stream === undefined) return wire.onDrain(() => this.#drained())
-    instance.debug('stream %s answers %s', label(stream), () => facts.inWords)
     if (!stream.isEphemeral) this.#settled({ kind: 'stream', streamId: stream.id })
-    this.#progress = instance.progress?.begin(stream, facts.progressTokens, this.#startedAt)
-    if (hasHead) instance.connections.open(stream, 0, wire, stream.profile).flush()
+    if (hasHead) client.connect(wire)?.flush()
   }
 
   /** `undefined`: there is no room for it, or it must not be ours. */
   #open(): Stream | undefined {
     const { instance, session, profile } = this.#context
     if (instance.isClosing || isOversizedId(session)) return undefined
-    return openEarlyStream(this.#context, this.#id, profile.taken, this)
+    return this.#client.open(this, profile.taken)
   }
 
   #append(block: Uint8Array, message?: Message): void {
-    const stream = this.#stream
+    const { stream } = this.#client
     const { wire } = this.#response
     if (stream === undefined) {
       if (!wire.isOver) this.#isFull = !wire.write(block)
       return
     }
-    this.#progress?.heard(block)
+    this.#client.heard(block)
     if (message === undefined) stream.appendBlock(block)
     else stream.appendRead(block, [message])
   }
@@ -274,8 +263,8 @@ export class ClientReply implements Producer {
 
   /** The stream is over. A client that could not come back has left, but not cancelled. */
   release(): void {
-    const stream = this.#stream
-    this.#progress?.stop()
+    const { stream } = this.#client
+    this.#client.stopProgress()
     if (this.#isOver) return this.#over()
     this.gone(stream?.state === 'cancelled' && !stream.isEphemeral)
   }

@@ -1,7 +1,6 @@
 // The stream that an endpoint's response becomes, early or not: from its bytes to events, and how
 // its call goes on alone.
 import type { StreamFault } from '../protocol/errors.js'
-import { label } from '../protocol/event-id.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { type ClientProfile, ONE_CONNECTION } from '../protocol/revisions.js'
 import {
@@ -17,7 +16,7 @@ import { JsonReply } from '../readers/json-reply.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture, LateHead } from '../http/capture-types.js'
-import { openEarlyStream } from './early-stream.js'
+import { ClientStream } from './client-stream.js'
 import { EndpointResumption, type ResumedStream } from './endpoint-resumption.js'
 import type { HandlerContext } from '../http/handler-context.js'
 import { warnOfMissed } from '../http/warnings.js'
@@ -25,10 +24,9 @@ import { messagesIn, missedHeaders } from './endpoint-answer.js'
 import { type AnswerSink, EndpointMessages } from './endpoint-messages.js'
 import { keepBody } from '../http/node-internals.js'
 import { type InitializeAnswer, noteRevision } from './outcome.js'
-import type { ProgressReport } from './progress-reports.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from '../http/response-capture.js'
-import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
+import { setUnbuffered } from './stream-headers.js'
 
 /** Takes over a call's stream, and returns the interim result's JSON; `undefined`: no room. */
 export type Interim = (stream: Stream) => string | undefined
@@ -60,6 +58,8 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   readonly #request: RequestContext
   readonly #handler: HandlerContext
   readonly #response: ResponseCapture
+  readonly #client: ClientStream
+  /** Where what the endpoint writes goes. */
   #stream: Stream | undefined
   /** What its client got before the endpoint had begun to answer. */
   #meantime: InTheMeantime | undefined
@@ -76,10 +76,8 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   #events = 0
   /** The endpoint's head, if the wire has had one of ours before. */
   #lateHead: LateHead | undefined
-  #progress: ProgressReport | undefined
   /** Set where the endpoint gives its events ids. */
   #resumption: EndpointResumption | undefined
-  readonly #startedAt: number
 
   constructor(
     request: RequestContext,
@@ -90,41 +88,29 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     this.#request = request
     this.#handler = handler
     this.#response = response
+    this.#client = new ClientStream(request, handler.id, startedAt)
     this.#messages = new EndpointMessages(this, {
       event: request.instance.maxEventBytes,
       body: request.instance.maxAnswerBytes,
       budget: request.instance.table.budget,
       owner: request.owner
     })
-    this.#startedAt = startedAt
   }
 
   // How it begins
 
   /** Takes the endpoint's event stream. `undefined`: there is no room for it. */
   open(sessionId: string | undefined): Capture | undefined {
-    const { instance, req, owner, facts, keyed, profile } = this.#request
+    const { instance, req, owner, keyed, profile } = this.#request
     const { initialize } = this
-    const stream = instance.table.open(
-      {
-        id: this.#handler.id,
-        kind: req.method === 'GET' ? 'listen' : 'request',
-        owner,
-        requestIds: facts.requestIds,
-        sessionId,
-        profile: profile.taken ? profile : ONE_CONNECTION,
-        isEphemeral: !profile.taken,
-        isHandshake: initialize !== undefined,
-        isConnecting: true,
-        callKey: keyed?.key,
-        resumeInterval: this.#request.announcementIn(sessionId)
-      },
-      this
-    )
-    if (stream === undefined) {
-      instance.count('refused', undefined, 'full')
-      return undefined
-    }
+    const stream = this.#client.open(this, profile.taken, {
+      kind: req.method === 'GET' ? 'listen' : 'request',
+      sessionId,
+      isHandshake: initialize !== undefined,
+      isConnecting: true,
+      callKey: keyed?.key
+    })
+    if (stream === undefined) return undefined
     const onResponse =
       initialize === undefined
         ? this.onAnswered
@@ -147,7 +133,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     const { instance, res, method, keyed } = this.#request
     if (res.destroyed || res.writableEnded) return
     const isDurable = meantime === 'event stream'
-    const stream = openEarlyStream(this.#request, this.#handler.id, isDurable, this)
+    const stream = this.#client.open(this, isDurable)
     if (stream === undefined) return
     instance.debug('%s has waited long enough: %s in the meantime', method, meantime)
     instance.count('upgraded', stream)
@@ -185,8 +171,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     const id = JSON.stringify(requestIds[0])
     const answer = `{"jsonrpc":"2.0","id":${id},"result":${result}}`
     // What the endpoint still writes goes to the new stream.
-    this.#progress?.stop()
-    this.#progress = undefined
+    this.#client.stopProgress()
     this.#stream = stream
     this.#handler.take(stream)
     if (current !== undefined) current.endWith(answer)
@@ -201,14 +186,11 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   }
 
   #started(stream: Stream): void {
-    const { instance, req, facts } = this.#request
+    const { req } = this.#request
     // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
     this.#stream = stream
-    instance.debug('stream %s answers %s', label(stream), () =>
-      stream.kind === 'listen' ? 'a GET' : facts.inWords
-    )
     this.#handler.take(stream)
   }
 
@@ -218,7 +200,8 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     // The first bytes of a listen channel may show that it is not ours.
     if (this.#stream === undefined || this.#stream.kind === 'listen') return false
     this.#hasHead = true
-    this.#response.wire.sendHead(() => this.#setHeaders())
+    const { wire } = this.#response
+    wire.sendHead(() => this.#client.setHeaders(wire))
     return true
   }
 
@@ -227,10 +210,9 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     if (stream === undefined) return
     if (this.#meantime !== undefined || this.#interim !== undefined) return this.#beginEarly(stream)
     const { wire } = this.#response
-    if (!this.#hasHead) wire.sendHead(() => this.#setHeaders())
-    const connection = this.#connect(stream)
+    if (!this.#hasHead) wire.sendHead(() => this.#client.setHeaders(wire))
+    const connection = this.#connect()
     this.#hasConnected = true
-    this.#progress = this.#reportProgress(stream)
     if (connection === undefined) return
     wire.cork()
     try {
@@ -247,7 +229,6 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     this.#hasConnected = true
     if (this.#interim !== undefined) return this.#answerInterim(this.#interim)
     const connection = this.#sendEarlyHead(stream)
-    this.#progress = this.#reportProgress(stream)
     if (connection === undefined || connection.isClosed) return
     connection.flush()
     // Some proxies hold a head back until the first byte of its body.
@@ -265,8 +246,8 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
       new JsonReply(stream, wire, isList, slow.json, connections).start()
       return undefined
     }
-    wire.sendEarlyHead('text/event-stream', () => this.#setHeaders())
-    return this.#connect(stream)
+    wire.sendEarlyHead('text/event-stream', () => this.#client.setHeaders(wire))
+    return this.#connect()
   }
 
   #answerInterim(body: Buffer): void {
@@ -282,37 +263,18 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     wire.end()
   }
 
-  #setHeaders(): void {
-    const { wire } = this.#response
-    // Without a link: no client could come back to it.
-    if (this.#stream?.isEphemeral === true) setUnbuffered(wire)
-    else setStreamHeaders(this.#request, this.#handler.id, wire)
-  }
-
   /** `undefined`: the request has been repeated, on a newer socket. */
-  #connect(stream: Stream): Connection | undefined {
-    const { wire } = this.#response
-    // A client that has sent the request again has left this connection behind.
-    if (stream.readers.count > 0) {
-      if (!wire.isGone) wire.end()
-      return undefined
-    }
-    const { profile, instance } = this.#request
+  #connect(): Connection | undefined {
+    const { profile } = this.#request
     // Nothing is agreed before `initialize` is answered.
-    const first: ClientProfile =
-      this.initialize !== undefined
-        ? { ...profile, primer: 'none', reconnects: 'when-links-followed' }
-        : stream.isEphemeral
-          ? stream.profile
-          : profile
-    const connection = instance.connections.open(stream, 0, wire, first)
-    this.#handler.connected()
+    const first: ClientProfile | undefined = this.initialize && {
+      ...profile,
+      primer: 'none',
+      reconnects: 'when-links-followed'
+    }
+    const connection = this.#client.connect(this.#response.wire, first)
+    if (connection !== undefined) this.#handler.connected()
     return connection
-  }
-
-  #reportProgress(stream: Stream): ProgressReport | undefined {
-    const { instance, facts } = this.#request
-    return instance.progress?.begin(stream, facts.progressTokens, this.#startedAt)
   }
 
   // What the endpoint does: Capture
@@ -338,7 +300,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   writeText(text: string): boolean | undefined {
     const stream = this.#stream
     const isPlain =
-      this.#progress === undefined &&
+      !this.#client.reportsProgress &&
       this.#resumption === undefined &&
       this.#messages.isBetweenEvents &&
       stream?.kind === 'request'
@@ -413,7 +375,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   }
 
   #append(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
-    this.#progress?.heard(bytes.subarray(from, to))
+    if (this.#client.reportsProgress) this.#client.heard(bytes.subarray(from, to))
     this.#stream?.append(bytes, from, to, fields, this.#events++ > 0)
   }
 
@@ -454,7 +416,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     // The endpoint may keep its response for long: what is unfinished must not stay with it.
     this.#messages.drop()
     this.#resumption?.stop()
-    this.#progress?.stop()
+    this.#client.stopProgress()
     this.#response.release()
   }
 
