@@ -21,6 +21,7 @@ const doors = [
     'client',
     'client/node',
     'features/cookie',
+    'features/sessions',
     'features/tasks',
     'inspector',
     'redis',

@@ -241,7 +241,7 @@ export default defineConfig(
     rules: imports([
       {
         regex:
-          '^\\./(?:backplane|check|client|command|features/cookie|features/tasks|inspector|proxy|redis|resources)/',
+          '^\\./(?:backplane|check|client|command|features/cookie|features/sessions|features/tasks|inspector|proxy|redis|resources)/',
         message: 'The main entry point loads no other.'
       }
     ])
@@ -249,7 +249,7 @@ export default defineConfig(
   {
     files: ['lib/features/sessions/**'],
     rules: imports([
-      arrow('features/sessions', ['access', 'endpoint', 'http', 'protocol', 'streams'])
+      arrow('features/sessions', ['access', 'endpoint', 'http', 'options', 'protocol', 'streams'])
     ])
   },
   {
@@ -269,14 +269,7 @@ export default defineConfig(
   {
     files: ['lib/options/**'],
     rules: imports([
-      arrow('options', [
-        'access',
-        'features/resume-tokens',
-        'endpoint',
-        'protocol',
-        'features/sessions',
-        'streams'
-      ])
+      arrow('options', ['access', 'features/resume-tokens', 'endpoint', 'protocol', 'streams'])
     ])
   },
   {
@@ -295,6 +288,7 @@ export default defineConfig(
       arrow('proxy', [
         'access',
         'features/cookie',
+        'features/sessions',
         'index.js',
         'protocol',
         'redis',

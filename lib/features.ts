@@ -11,7 +11,7 @@ import { codeOf, type Part } from './options/part.js'
 
 /** @param tokens `undefined`: neither resume tokens nor the rounds of `disconnectAfter`. */
 export function featuresOf(
-  { tasks, resources }: Pick<Settings, 'tasks' | 'resources'>,
+  { sessions, tasks, resources }: Pick<Settings, 'sessions' | 'tasks' | 'resources'>,
   tokens: ResumeTokensSettings | undefined,
   answers: IdempotencyLimits,
   parts: InstanceParts,
@@ -20,6 +20,7 @@ export function featuresOf(
   const carriedBy = (part: Part<string> | false | undefined): Feature | undefined =>
     codeOf<FeatureCode>(part || undefined)?.(parts, limits)
   return [
+    carriedBy(sessions),
     new StreamsDraft(),
     carriedBy(tasks),
     tokens && new ResumeTokens(parts, tokens),

@@ -9,7 +9,13 @@ export type {
   StreamStats
 } from './stats.js'
 export type { McpStreamsOptions } from './options/options.js'
-export type { BackplanePart, OwnerCookie, ResourcesPart, TasksPart } from './options/part.js'
+export type {
+  BackplanePart,
+  OwnerCookie,
+  ResourcesPart,
+  SessionsPart,
+  TasksPart
+} from './options/part.js'
 export type { ResumeTokensOptions } from './options/resume-tokens-options.js'
 export type { MaxUnsent, MaxUnsentPart } from './options/unsent-options.js'
 export type { BackplaneStats, InstanceStats } from './endpoint/other-instances.js'
@@ -23,7 +29,6 @@ export {
 } from './http/handler-context.js'
 export { StreamError, type StreamFault } from './protocol/errors.js'
 export type { OwnerFunction } from './access/guards.js'
-export type { SessionsOptions } from './features/sessions/surviving-sessions.js'
 export { corsHeaders } from './access/cors-headers.js'
 export type { StreamState } from './streams/stream-types.js'
 export type {

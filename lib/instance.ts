@@ -31,8 +31,6 @@ import type { OtherInstances } from './endpoint/other-instances.js'
 import type { Context, OtherInstancesCode, RoutesInstance } from './routes/route.js'
 import type { Feature, FeatureLimits } from './endpoint/feature.js'
 import { featuresOf } from './features.js'
-import { isSealed } from './features/sessions/seal.js'
-import { SurvivingSessions } from './features/sessions/surviving-sessions.js'
 import { SharedStreams } from './wires/shared-streams.js'
 import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
 import type { RegistryLimits } from './streams/stream-types.js'
@@ -51,7 +49,6 @@ export class Instance implements RoutesInstance {
   readonly outcomes = new Set<(outcome: PostOutcome) => void>()
   readonly sessionEnded = new Set<(sessionId: string, owner: string) => void>()
   readonly admissions = new Admissions()
-  readonly surviving: SurvivingSessions | undefined
 
   // What is kept, and who reads it.
   readonly table: StreamRegistry
@@ -67,6 +64,7 @@ export class Instance implements RoutesInstance {
   // What is answered in place of the endpoint.
   readonly features: readonly Feature[]
   readonly keys: Feature['keys']
+  readonly surviving: Feature['surviving']
   readonly links: Feature['links']
 
   // Other instances.
@@ -116,7 +114,7 @@ export class Instance implements RoutesInstance {
       maxEntries: maxStreams,
       keptFor: keptFor(settings),
       keepAlive: settings.keepAlive,
-      mayBeRevived: settings.sessions === undefined ? () => false : isSealed,
+      mayBeRevived: session => this.surviving?.mayBeRevived(session) === true,
       changed: (state, tag) => {
         debug('backplane %s', state)
         publishLink(state, tag)
@@ -125,8 +123,6 @@ export class Instance implements RoutesInstance {
     this.directory = this.others?.directory ?? here
     this.newId = this.others?.newId ?? newId
     this.kept = this.others?.kept
-    const { sessions } = settings
-    this.surviving = sessions && new SurvivingSessions(sessions, this, maxStreams, this.kept)
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.bodies = bodyQuota(settings)
@@ -141,6 +137,7 @@ export class Instance implements RoutesInstance {
       featureLimits(settings)
     )
     this.keys = this.features.find(({ keys }) => keys !== undefined)?.keys
+    this.surviving = this.features.find(({ surviving }) => surviving !== undefined)?.surviving
     this.links = this.features.find(({ links }) => links !== undefined)?.links
     const onWires = this.features.map(feature => feature.onWires)
     const resources = onWires.find(wires => wires?.resources !== undefined)?.resources

@@ -121,7 +121,8 @@ export function statsOf(instance: Instance): McpStreamsStats {
     transfers: 0,
     bytes: bytes + bodies.taken,
     remembered,
-    evictions
+    evictions,
+    revivals: 0
   }
   for (const feature of features) {
     const own = feature.counts?.() ?? {}
@@ -132,7 +133,6 @@ export function statsOf(instance: Instance): McpStreamsStats {
     ...streams,
     ...counts,
     connections: connections.size,
-    revivals: instance.surviving?.revived ?? 0,
     backplane: instance.others?.stats ?? {},
     ...observations.totals()
   }

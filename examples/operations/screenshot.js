@@ -13,6 +13,7 @@ import { parseArgs } from 'node:util'
 import express from 'express'
 import { mcpStreams } from 'express-mcp-streams'
 import { inspector } from 'express-mcp-streams/inspector'
+import { sessions } from 'express-mcp-streams/sessions'
 import { chromium } from 'playwright-core'
 
 const { values } = parseArgs({
@@ -30,8 +31,12 @@ const { now } = Date
 const start = now()
 Date.now = () => start + (now() - start) * FASTER
 
-const sessions = { survive: true, secret: 'only for a picture of it' }
-const common = { sessions, upgradeAfter: 300, retry: 300, resumeInterval: { min: 0, max: 20 } }
+const common = {
+  sessions: sessions({ secret: 'only for a picture of it' }),
+  upgradeAfter: 300,
+  retry: 300,
+  resumeInterval: { min: 0, max: 20 }
+}
 const [first, second] = [await serve(common), await serve(common)]
 
 async function serve(options) {

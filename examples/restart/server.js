@@ -6,6 +6,7 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import express from 'express'
 import { mcpStreams } from 'express-mcp-streams'
+import { sessions } from 'express-mcp-streams/sessions'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -13,17 +14,17 @@ const [name] = process.argv.slice(2)
 
 // The line. A short `retry` makes a short demo.
 const streams = mcpStreams({
-  sessions: { survive: true, secret: process.env.SESSION_SECRET },
+  sessions: sessions({ secret: process.env.SESSION_SECRET }),
   retry: 100
 })
 
-const sessions = new Map()
+const transports = new Map()
 
 const app = express()
 app.use('/mcp', streams)
 app.all('/mcp', express.json(), async (req, res) => {
   const id = req.get('mcp-session-id')
-  const transport = id === undefined ? await openSession() : sessions.get(id)
+  const transport = id === undefined ? await openSession() : transports.get(id)
   if (transport) return transport.handleRequest(req, res, req.body)
   res
     .status(404)
@@ -33,7 +34,7 @@ app.all('/mcp', express.json(), async (req, res) => {
 async function openSession() {
   const transport = new StreamableHTTPServerTransport({
     sessionIdGenerator: randomUUID,
-    onsessioninitialized: id => sessions.set(id, transport)
+    onsessioninitialized: id => transports.set(id, transport)
   })
   const mcp = new McpServer({ name: 'restart', version: '1.0.0' })
   mcp.registerTool('work', { description: 'Works for a while' }, async () => {

@@ -31,7 +31,10 @@ export interface Named {
 /** Figures of `stats()`. */
 export type FeatureCounts = Readonly<
   Partial<
-    Record<'calls' | 'tasks' | 'keyed' | 'transfers' | 'bytes' | 'remembered' | 'evictions', number>
+    Record<
+      'calls' | 'tasks' | 'keyed' | 'transfers' | 'bytes' | 'remembered' | 'evictions' | 'revivals',
+      number
+    >
   >
 >
 
@@ -71,6 +74,16 @@ export interface CallKeys {
   keepSince(time: number): void
 }
 
+/** Sessions that outlive the process that has begun them. */
+export interface LastingSessions {
+  /** Called before anything looks at the session that a request names. */
+  enter(context: RequestContext): void
+  /** Whether it is a message of ours about a session that may have to be begun again. */
+  isOwn(messages: readonly Message[]): boolean
+  /** Whether a session may be begun again where its instance is gone. */
+  mayBeRevived(session: string): boolean
+}
+
 export interface Feature {
   /** What the query of a request names: with that, it is ours, whatever else it is. */
   namedByHead?(req: IncomingMessage): readonly Named[]
@@ -92,6 +105,7 @@ export interface Feature {
   /** The same by what was kept of its stream, which the client may read. */
   answerSaved?(context: RequestContext, saved: SavedResult): Answer | undefined
   readonly keys?: CallKeys
+  readonly surviving?: LastingSessions
   readonly links?: { for(caller: Caller): MakeLink }
   /** For transports that are no HTTP. */
   readonly onWires?: { readonly resources?: WireResources; readonly tokens?: WireTokens }

@@ -5,7 +5,6 @@ import { MOST_ROUNDS } from '../features/resume-tokens/interim-result.js'
 import type { ProgressSettings } from '../endpoint/progress-reports.js'
 import type { StreamError } from '../protocol/errors.js'
 import { isObject } from '../protocol/json-rpc.js'
-import type { SessionsOptions } from '../features/sessions/surviving-sessions.js'
 import {
   type Fault,
   isFunction,
@@ -21,6 +20,7 @@ import {
   isPart,
   type OwnerCookie,
   type ResourcesPart,
+  type SessionsPart,
   type TasksPart
 } from './part.js'
 import {
@@ -29,7 +29,6 @@ import {
   type ResumeTokensOptions
 } from './resume-tokens-options.js'
 import { type Schema, settingsFrom, type SettingsOf } from './schema.js'
-import { checkSessions, sessionsSettings } from './sessions-options.js'
 import { checkUnsent, type MaxUnsent, unsentLimits } from './unsent-options.js'
 
 /**
@@ -223,16 +222,10 @@ export interface McpStreamsOptions {
    */
   readonly backplane?: BackplanePart | undefined
   /**
-   * `{ survive: true, secret }`: sessions outlive the process that began them. The `Mcp-Session-Id`
-   * that a client gets has sealed in it what it takes to begin the session again. When the endpoint
-   * does not know it after a restart, it is sent `initialize` and `notifications/initialized` with
-   * the headers of the client's request, before that goes on. Only the owner of a session can use
-   * its id: `owner` must name a client by the same string in all processes, whatever token it has.
-   * `secret`: 16 characters or more, the same in all processes; in a list, the first one seals and
-   * all are accepted. `lifetime`: milliseconds after `initialize` for which a session is begun
-   * again (a day). Default: off.
+   * Sessions outlive the process that began them: `sessions({ secret })` of
+   * `express-mcp-streams/sessions`. Default: off.
    */
-  readonly sessions?: SessionsOptions | undefined
+  readonly sessions?: SessionsPart | undefined
   /**
    * Called when a stream fails or is abandoned, when a resource fails, and when `owner` throws or
    * rejects. It must not throw itself. Default: none.
@@ -319,7 +312,7 @@ export const OPTIONS = {
     }),
     default: undefined
   },
-  sessions: { check: checkSessions, read: sessionsSettings },
+  sessions: { check: checkSessions, default: undefined },
   onError: { check: isFunction, read: (value): OnError => value ?? (() => undefined) }
 } satisfies Schema<McpStreamsOptions>
 
@@ -412,6 +405,14 @@ function checkProgress(value: unknown): Fault | undefined {
   return (value as { after?: number }).after === undefined
     ? { text: 'must have `after`' }
     : undefined
+}
+
+const isSessions = isPart({ sessions: 'express-mcp-streams/sessions' })
+
+function checkSessions(value: unknown): Fault | undefined {
+  return value === 'forward' || value === 'local'
+    ? { text: `has moved to the backplane: redisBackplane({ sessions: '${value}' })` }
+    : isSessions(value)
 }
 
 function isOrigins(value: unknown): boolean {

@@ -16,6 +16,9 @@ export type OwnerCookie = Part<'ownerCookie'>
 /** What `resources()` of `express-mcp-streams/resources` makes, for option `resources`. */
 export type ResourcesPart = Part<'resources'>
 
+/** What `sessions()` of `express-mcp-streams/sessions` makes, for option `sessions`. */
+export type SessionsPart = Part<'sessions'>
+
 /** What `tasks()` of `express-mcp-streams/tasks` makes, for option `tasks`. */
 export type TasksPart = Part<'tasks'>
 

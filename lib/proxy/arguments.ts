@@ -67,11 +67,7 @@ export function parse(args: readonly string[], { env, readFile }: Environment) {
     names.set(option, `--${name}`)
   }
   if (sessionsSecret !== undefined)
-    options['sessions'] = {
-      survive: true,
-      ...objectOf(options['sessions']),
-      secret: sessionsSecret
-    }
+    options['sessions'] = { ...objectOf(options['sessions']), secret: sessionsSecret }
   return { ...given, options, flags: names } satisfies Arguments
 }
 

@@ -9,6 +9,7 @@ import {
 } from '../index.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { redisBackplane, type RedisClient } from '../redis/index.js'
+import { sessions, type SessionsOptions } from '../features/sessions/index.js'
 import { tasks } from '../features/tasks/index.js'
 import { type Arguments, type Environment, parse, UsageError } from './arguments.js'
 import { Target } from './forward.js'
@@ -118,7 +119,11 @@ function streamsFor({ options, flags, redis }: Arguments, around: Surroundings):
 }
 
 /** Functions that make the value of an option of theirs, which their messages begin with. */
-const OPTION_OF: Record<string, string | undefined> = { ownerCookie: 'cookie', tasks: 'tasks' }
+const OPTION_OF: Record<string, string | undefined> = {
+  ownerCookie: 'cookie',
+  sessions: 'sessions',
+  tasks: 'tasks'
+}
 
 /** What is wrong with the options, as who has written flags can understand it. */
 function inFlags(message: string, flags: Arguments['flags']): string {
@@ -131,9 +136,14 @@ function inFlags(message: string, flags: Arguments['flags']): string {
 }
 
 /** What needs code beside its values. */
-function partsOf({ cookie, tasks: given }: Arguments['options']): McpStreamsOptions {
+function partsOf({
+  cookie,
+  sessions: lasting,
+  tasks: given
+}: Arguments['options']): McpStreamsOptions {
   return {
     ...(isObject(cookie) && { cookie: ownerCookie(cookie as unknown as OwnerCookieOptions) }),
+    ...(isObject(lasting) && { sessions: sessions(lasting as unknown as SessionsOptions) }),
     ...(isObject(given) && { tasks: tasks(given) })
   }
 }

@@ -1,6 +1,5 @@
 // What a route is, and how the first route that has an answer is found.
-import type { Message } from '../protocol/json-rpc.js'
-import type { Answer, CallKeys, Feature } from '../endpoint/feature.js'
+import type { Answer, CallKeys, Feature, LastingSessions } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
@@ -14,7 +13,7 @@ export interface RoutesInstance extends InstanceParts {
   /** `undefined`: no client can ask for a call again. */
   readonly keys: CallKeys | undefined
   /** Sessions that outlive their process; `undefined`: off. */
-  readonly surviving: { isOwn(messages: readonly Message[]): boolean } | undefined
+  readonly surviving: LastingSessions | undefined
   /** `undefined`: there is no backplane. */
   readonly others: OtherInstances<Context> | undefined
 }

@@ -7,6 +7,7 @@ import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http
 import { Socket } from 'node:net'
 import supertest from 'supertest'
 import { ownerCookie } from '../../lib/features/cookie/index.js'
+import { sessions } from '../../lib/features/sessions/index.js'
 import { tasks, type TasksOptions } from '../../lib/features/tasks/index.js'
 import { resources } from '../../lib/resources/index.js'
 import { mcpStreams, type McpStreamsOptions, type ResumeTokensOptions } from '../../lib/index.js'
@@ -178,21 +179,10 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     },
     backplane: {
       good: [new Hub().option()],
-      bad: [
-        null,
-        true,
-        'redis://127.0.0.1',
-        {},
-        new Hub().join(),
-        ownerCookie({ secret: 'x'.repeat(16) })
-      ]
+      bad: [null, true, 'redis://127.0.0.1', {}, new Hub().join(), ownerCookie({ secret: SECRET })]
     },
     sessions: {
-      good: [
-        { survive: false },
-        { survive: true, secret: 'x'.repeat(16) },
-        { survive: true, secret: ['x'.repeat(16), 'y'.repeat(20)], lifetime: 1 }
-      ],
+      good: [sessions({ secret: SECRET })],
       bad: [
         'forward',
         'local',
@@ -200,13 +190,9 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
         null,
         true,
         {},
-        { survive: true },
-        { survive: 'yes', secret: 'x'.repeat(16) },
-        { survive: true, secret: 'too short' },
-        { survive: true, secret: [] },
-        { survive: true, secret: ['x'.repeat(16), 42] },
-        { survive: true, secret: 'x'.repeat(16), lifetime: 0 },
-        { survive: true, secret: 'x'.repeat(16), store: {} }
+        { secret: SECRET },
+        { survive: true, secret: SECRET },
+        ownerCookie({ secret: SECRET })
       ]
     },
     onError: { good: [() => undefined], bad: [null, 'log', {}] }
@@ -247,6 +233,26 @@ const PARTS: [
       [/`name`/, { secret: SECRET, name: '__Host-streams' }],
       [/`maxAge`$/, { secret: SECRET, maxAge: 1000 }],
       [/`Secret`: did you mean `secret`\?$/, { Secret: 'one' }]
+    ]
+  ],
+  [
+    sessions,
+    [
+      { secret: SECRET },
+      { secret: ['x'.repeat(16), 'y'.repeat(20)], lifetime: 1 },
+      { secret: SECRET, lifetime: undefined }
+    ],
+    [
+      [/options must be/, undefined],
+      [/options must be/, 'hush'],
+      [/`secret`/, {}],
+      [/`secret`/, { secret: 'hush' }],
+      [/`secret`/, { secret: [] }],
+      [/`secret`/, { secret: [SECRET, 'hush'] }],
+      [/`secret`/, { secret: [SECRET, 42] }],
+      [/`lifetime` .* \(milliseconds\), not 0$/, { secret: SECRET, lifetime: 0 }],
+      [/unknown option `survive`$/, { survive: true, secret: SECRET }],
+      [/unknown option `store`$/, { secret: SECRET, store: {} }]
     ]
   ],
   [
@@ -336,6 +342,7 @@ describe('a value that carries its code', () => {
   it.each([
     ['cookie', 'ownerCookie', { secret: SECRET }],
     ['resources', 'resources', { open: () => undefined }],
+    ['sessions', 'sessions', { secret: SECRET }],
     ['tasks', 'tasks', {}]
   ])('is wanted for %s, and where it is missing, its import is named', (name, made, options) => {
     expect(make({ [name]: options })).toThrow(
@@ -537,10 +544,10 @@ describe('the message of a fault', () => {
   })
 
   it.each([
-    { sessions: { survive: true, secret: 'hush' } },
-    { sessions: { survive: true, secret: ['hush'] } },
+    { sessions: { secret: 'hush' } },
+    { sessions: { secret: ['hush'] } },
     { sessions: 'hush' },
-    { sessions: { survive: 'hush' } }
+    { sessions: { survive: true, secret: 'hush' } }
   ])('of %j does not have the secret', options => {
     expect(message(options)).not.toContain('hush')
   })

@@ -1,9 +1,9 @@
 // Sessions that outlive their process (option `sessions`).
 import { sessionOf } from '../../access/guards.js'
 import { isInitialize, isObject, type Message, objectIn } from '../../protocol/json-rpc.js'
-import type { Keeper } from '../../streams/directory.js'
 import { FairStore } from '../../streams/fair-store.js'
 import { showSession } from '../../endpoint/endpoint-client.js'
+import type { Feature, FeatureCounts, LastingSessions } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { isLoopback } from '../../http/loopback.js'
 import { canAnswer, refuse } from '../../http/reply.js'
@@ -13,25 +13,6 @@ import { isSealed, nameIn, Seals } from './seal.js'
 import { Revivals, Session } from './revivals.js'
 import { SharedMemory } from './shared-memory.js'
 import { sealHead, translateHead } from './session-heads.js'
-
-/** Option `sessions` of `McpStreamsOptions`. */
-export interface SessionsOptions {
-  /**
-   * Sessions outlive the process that began them: the `Mcp-Session-Id` that a client gets has,
-   * sealed, all that it takes to begin the session again.
-   */
-  readonly survive: boolean
-  /**
-   * The secret that session ids are sealed with, 16 characters or more, the same in all processes
-   * of a service. In a list, the first one seals and all are accepted.
-   */
-  readonly secret?: string | readonly string[] | undefined
-  /**
-   * Milliseconds after its `initialize` for which a session is begun again. Default: 86,400,000, a
-   * day.
-   */
-  readonly lifetime?: number | undefined
-}
 
 export interface SessionsSettings {
   readonly secrets: readonly string[]
@@ -51,7 +32,8 @@ export interface SessionsSettings {
  * What we send to the endpoint in the client's name has the sealed id again, as guards in front
  * know no other.
  */
-export class SurvivingSessions {
+export class SurvivingSessions implements Feature, LastingSessions {
+  readonly surviving: LastingSessions = this
   readonly #parts: InstanceParts
   readonly #seals: Seals
   readonly #lifetime: number
@@ -62,17 +44,12 @@ export class SurvivingSessions {
   readonly #revivals: Revivals
 
   /** @param most how many are remembered, and how many may wait to be begun again. */
-  constructor(
-    { secrets, lifetime }: SessionsSettings,
-    parts: InstanceParts,
-    most: number,
-    keeper: Keeper | undefined
-  ) {
+  constructor({ secrets, lifetime }: SessionsSettings, parts: InstanceParts, most: number) {
     this.#parts = parts
     this.#seals = new Seals(secrets)
     this.#lifetime = lifetime
     this.#sessions = new FairStore({ maxSize: most })
-    this.#shared = keeper && new SharedMemory(keeper, lifetime)
+    this.#shared = parts.kept && new SharedMemory(parts.kept, lifetime)
     this.#revivals = new Revivals(parts, this.#seals, most, this.#shared)
     const { sessions } = parts
     sessions.nameOf = this.#nameOf
@@ -95,17 +72,20 @@ export class SurvivingSessions {
     this.#shared?.noteEnded(name)
   }
 
-  /** Total of sessions that were begun again. */
-  get revived(): number {
-    return this.#revivals.revived
+  counts(): FeatureCounts {
+    return { revivals: this.#revivals.revived }
   }
 
-  /** Whether it is a message of ours about a session that may have to be begun again. */
+  // LastingSessions
+
   isOwn([message]: readonly Message[]): boolean {
     return message !== undefined && this.#revivals.shownIn(message) !== undefined
   }
 
-  /** Before anything looks at the session that a request names. */
+  mayBeRevived(session: string): boolean {
+    return isSealed(session)
+  }
+
   enter(context: RequestContext): void {
     const { req, next } = context
     const id = sessionOf(req)

@@ -2,9 +2,11 @@
 // node --import preload.js <program>. Tells its parent how many POSTs have reached the server.
 import http from 'node:http'
 import { mcpStreams } from 'express-mcp-streams'
+import { sessions } from 'express-mcp-streams/sessions'
 
-const options = JSON.parse(process.env.OPTIONS ?? '{}')
-const streams = process.env.BARE ? undefined : mcpStreams({ retry: 50, ...options })
+const { sessions: lasting, ...others } = JSON.parse(process.env.OPTIONS ?? '{}')
+const options = { retry: 50, ...others, ...(lasting && { sessions: sessions(lasting) }) }
+const streams = process.env.BARE ? undefined : mcpStreams(options)
 const { createServer } = http
 let posts = 0
 http.createServer = (...args) => {

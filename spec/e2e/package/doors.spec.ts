@@ -9,6 +9,7 @@ import { root } from './project.js'
 const FEATURES = [
   'backplane',
   'features/cookie',
+  'features/sessions',
   'features/tasks',
   'inspector',
   'redis',

@@ -18,7 +18,7 @@ import type { Json, OpenStream } from '../../helpers/open-stream.js'
 const fileOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const folder = installed('event-stores')
 const programOf = (path: string): string => join(folder ?? '', 'node_modules', path)
-const OPTIONS = { sessions: { survive: true, secret: 'a secret of this spec' } }
+const OPTIONS = { sessions: { secret: 'a secret of this spec' } }
 
 interface Program {
   readonly path: string

@@ -59,6 +59,7 @@ import {
 } from 'express-mcp-streams/client'
 import { backplane, type Backplane } from 'express-mcp-streams/backplane'
 import { ownerCookie } from 'express-mcp-streams/cookie'
+import { sessions } from 'express-mcp-streams/sessions'
 import { tasks, type TasksOptions } from 'express-mcp-streams/tasks'
 import { subscribe } from 'node:diagnostics_channel'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -109,6 +110,11 @@ mcpStreams({ backplane: backplane(ownBackplane) })
 // @ts-expect-error the function makes the value
 mcpStreams({ backplane: ownBackplane })
 mcpStreams({ cookie: ownerCookie({ secret: ['x'], name: 'y' }) })
+mcpStreams({ sessions: sessions({ secret: ['x'], lifetime: 1000 }) })
+// @ts-expect-error the function makes the value
+mcpStreams({ sessions: { secret: 'x' } })
+// @ts-expect-error a secret is wanted
+sessions({ lifetime: 1000 })
 // @ts-expect-error a secret is wanted
 ownerCookie({ name: 'y' })
 // @ts-expect-error not a policy

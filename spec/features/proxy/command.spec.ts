@@ -47,7 +47,7 @@ describe('the command line', () => {
     [[URL, '--on-error', 'x'], "option --on-error must be a function, not 'x'"],
     [
       [URL, '--cookie', '{"name":"x"}'],
-      '--cookie: option `secret` must be a string, or a list of them, and not empty'
+      '--cookie: option `secret` must be a string of 16 characters or more, or a list of them'
     ],
     [[URL, '--tasks', '{"afte":1}'], '--tasks: unknown option `afte`: did you mean `after`?'],
     [[URL, '--config', 'none.json'], '--config none.json: no such file'],

@@ -1,13 +1,14 @@
 // Sessions whose instance has gone, where there are others: one of them begins each again.
 
 import { describe, expect, it } from '@jest/globals'
+import { sessions } from '../../../lib/features/sessions/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { rawEndpoint, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
 import { callTool, del, ended, get, initializeSession, post, request } from '../../helpers/mcp.js'
 import { streamUrl } from '../../helpers/serve.js'
 
-const options = { sessions: { survive: true, secret: 'a secret of this spec' } }
+const options = { sessions: sessions({ secret: 'a secret of this spec' }) }
 const VERSION = '2025-11-25'
 
 /** A call at an instance that has just gone may have run; in sessions that are local none is there. */

@@ -2,6 +2,7 @@
 // knows nothing of it.
 
 import { describe, expect, it } from '@jest/globals'
+import { sessions } from '../../../lib/features/sessions/index.js'
 import type { McpStreamsOptions } from '../../../lib/index.js'
 import { type OpenResource, resources } from '../../../lib/resources/index.js'
 import type { RequestHandler } from 'express'
@@ -22,7 +23,7 @@ import {
 import { serve, streamUrl } from '../../helpers/serve.js'
 
 const SECRET = 'a secret of this spec'
-const SURVIVING: McpStreamsOptions = { sessions: { survive: true, secret: SECRET } }
+const SURVIVING: McpStreamsOptions = { sessions: sessions({ secret: SECRET }) }
 const VERSION = '2025-11-25'
 
 const begun = async (endpoint = sdkV1Stateful(), options = SURVIVING, auth?: string) => {
@@ -211,7 +212,7 @@ describe('a session that has outlived its process', () => {
   })
 
   it('is not begun again when its time is over', async () => {
-    const options = { sessions: { survive: true, secret: SECRET, lifetime: 1 } }
+    const options = { sessions: sessions({ secret: SECRET, lifetime: 1 }) }
     const { headers } = await begun(sdkV1Stateful(), options)
     const { url, endpoint } = await restarted(sdkV1Stateful(), options)
     await new Promise(resolve => setTimeout(resolve, 10))
@@ -229,7 +230,7 @@ describe('a session that has outlived its process', () => {
   it('is known under a newer secret, as long as the older one is accepted', async () => {
     const { headers } = await begun()
     const newer = 'a newer secret of this spec'
-    const change = (...secret: string[]) => ({ sessions: { survive: true, secret } })
+    const change = (...secret: string[]) => ({ sessions: sessions({ secret }) })
     const { url } = await restarted(sdkV1Stateful(), change(newer, SECRET))
     expect((await ended(post(url, count(1), headers))).status).toBe(200)
     const { url: later } = await restarted(sdkV1Stateful(), change(newer))

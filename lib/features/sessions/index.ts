@@ -1,0 +1,50 @@
+// The entry point `express-mcp-streams/sessions`: sessions that outlive their process.
+import { isSecrets, wholeNumber } from '../../options/checks.js'
+import { partOf, type SessionsPart } from '../../options/part.js'
+import { type Schema, settingsFrom } from '../../options/schema.js'
+import type { FeatureCode } from '../../endpoint/feature.js'
+import { SurvivingSessions } from './surviving-sessions.js'
+
+export type { SessionsPart } from '../../options/part.js'
+
+/** Options of {@link sessions}. */
+export interface SessionsOptions {
+  /**
+   * The secret that session ids are sealed with, of 16 characters or more, the same in all
+   * processes of a service. In a list, the first one seals and all are accepted.
+   */
+  readonly secret: string | readonly string[]
+  /**
+   * Milliseconds after its `initialize` for which a session is begun again. Default: 86,400,000, a
+   * day.
+   */
+  readonly lifetime?: number | undefined
+}
+
+const A_DAY = 24 * 60 * 60 * 1000
+
+const OPTIONS = {
+  secret: {
+    isRequired: true,
+    check: isSecrets,
+    read: (value = []) => (typeof value === 'string' ? [value] : [...value])
+  },
+  lifetime: { unit: 'milliseconds', check: wholeNumber(1), default: A_DAY }
+} satisfies Schema<SessionsOptions>
+
+/**
+ * Sessions outlive the process that began them. The `Mcp-Session-Id` that a client gets has sealed
+ * in it what it takes to begin the session again. When the endpoint does not know it after a
+ * restart, it is sent `initialize` and `notifications/initialized` with the headers of the client's
+ * request, before that goes on. Only the owner of a session can use its id: option `owner` must
+ * name a client by the same string in all processes, whatever token it has. For option `sessions`
+ * of `mcpStreams`.
+ *
+ * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
+ */
+export function sessions(options: SessionsOptions): SessionsPart {
+  const { secret: secrets, lifetime } = settingsFrom('sessions', OPTIONS, options)
+  const code: FeatureCode = (parts, { maxEntries }) =>
+    new SurvivingSessions({ secrets, lifetime }, parts, maxEntries)
+  return partOf('sessions', code)
+}
