@@ -188,6 +188,12 @@ export default defineConfig(
     ])
   },
   {
+    files: ['lib/features/slow-answers/**'],
+    rules: imports([
+      arrow('features/slow-answers', ['endpoint', 'http', 'protocol', 'readers', 'streams'])
+    ])
+  },
+  {
     files: ['lib/features/streams-draft/**'],
     rules: imports([
       arrow('features/streams-draft', [

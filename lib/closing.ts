@@ -62,7 +62,6 @@ export class Closing {
     instance.isClosing = true
     others?.beginClosing(comesBackWithin)
     this.#abandonAfter(others === undefined ? comesBackWithin : Infinity)
-    instance.slow.close()
     for (const feature of features) feature.beginClosing?.(comesBackWithin)
     transports.beginClosing()
     const expired = new Promise<void>(resolve => (this.#expired = resolve))

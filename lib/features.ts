@@ -4,6 +4,7 @@ import type { IdempotencyLimits } from './features/idempotency/idempotency-store
 import { StreamsDraft } from './features/streams-draft/streams-draft.js'
 import { ResumeTokens } from './features/resume-tokens/resume-tokens.js'
 import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
+import { SlowCalls } from './features/slow-answers/slow-answers.js'
 import type { Feature, FeatureCode, FeatureLimits } from './endpoint/feature.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
 import type { Settings } from './options/options.js'
@@ -11,12 +12,13 @@ import { codeOf, type Part } from './options/part.js'
 
 /** @param tokens `undefined`: neither resume tokens nor the rounds of `disconnectAfter`. */
 export function featuresOf(
-  { sessions, tasks, resources }: Pick<Settings, 'sessions' | 'tasks' | 'resources'>,
+  settings: Settings,
   tokens: ResumeTokensSettings | undefined,
   answers: IdempotencyLimits,
   parts: InstanceParts,
   limits: FeatureLimits
 ): readonly Feature[] {
+  const { sessions, tasks, resources } = settings
   const carriedBy = (part: Part<string> | false | undefined): Feature | undefined =>
     codeOf<FeatureCode>(part || undefined)?.(parts, limits)
   return [
@@ -25,6 +27,7 @@ export function featuresOf(
     carriedBy(tasks),
     tokens && new ResumeTokens(parts, tokens),
     carriedBy(resources),
-    new Idempotency(parts, answers)
+    new Idempotency(parts, answers),
+    new SlowCalls(settings, parts)
   ].filter(feature => feature !== undefined)
 }

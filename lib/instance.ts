@@ -25,7 +25,6 @@ import type {
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
 import { ListenRules } from './endpoint/listen-rules.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
-import { SlowAnswers } from './endpoint/slow-answers.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
 import type { Context, OtherInstancesCode, RoutesInstance } from './routes/route.js'
@@ -57,7 +56,6 @@ export class Instance implements RoutesInstance {
 
   // What is known of the endpoint.
   readonly listenRules = new ListenRules()
-  readonly slow: SlowAnswers
   readonly progress: ProgressReports | undefined
   readonly unanswered: Unanswered
 
@@ -65,6 +63,7 @@ export class Instance implements RoutesInstance {
   readonly features: readonly Feature[]
   readonly keys: Feature['keys']
   readonly surviving: Feature['surviving']
+  readonly slow: Feature['slow']
   readonly links: Feature['links']
 
   // Other instances.
@@ -126,7 +125,6 @@ export class Instance implements RoutesInstance {
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.bodies = bodyQuota(settings)
-    this.slow = new SlowAnswers({ ...settings, maxSessions: maxStreams })
     this.progress = progress === false ? undefined : new ProgressReports(progress)
     this.unanswered = new Unanswered(this, maxStreams)
     this.features = featuresOf(
@@ -136,9 +134,10 @@ export class Instance implements RoutesInstance {
       this,
       featureLimits(settings)
     )
-    this.keys = this.features.find(({ keys }) => keys !== undefined)?.keys
-    this.surviving = this.features.find(({ surviving }) => surviving !== undefined)?.surviving
-    this.links = this.features.find(({ links }) => links !== undefined)?.links
+    this.keys = this.#brought('keys')
+    this.surviving = this.#brought('surviving')
+    this.slow = this.#brought('slow')
+    this.links = this.#brought('links')
     const onWires = this.features.map(feature => feature.onWires)
     const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
     const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens
@@ -168,6 +167,13 @@ export class Instance implements RoutesInstance {
       stream: id => this.table.find(id),
       ticket: id => this.#found(id)
     })
+  }
+
+  /** What the first feature brings that has it. */
+  #brought<Name extends 'keys' | 'surviving' | 'slow' | 'links'>(
+    name: Name
+  ): Feature[Name] | undefined {
+    return this.features.find(feature => feature[name] !== undefined)?.[name]
   }
 
   #found(name: string): Here<unknown, unknown> {

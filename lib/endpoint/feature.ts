@@ -9,7 +9,7 @@ import type { InstanceParts } from './instance-parts.js'
 import type { Keyed } from './keyed-call.js'
 import type { SavedResult } from '../streams/finished-streams.js'
 import type { RequestContext } from './request-context.js'
-import type { StreamedRun } from './streamed-run.js'
+import type { SlowAnswers, StreamedRun } from './streamed-run.js'
 
 export type Answer = () => unknown
 
@@ -106,6 +106,7 @@ export interface Feature {
   answerSaved?(context: RequestContext, saved: SavedResult): Answer | undefined
   readonly keys?: CallKeys
   readonly surviving?: LastingSessions
+  readonly slow?: SlowAnswers
   readonly links?: { for(caller: Caller): MakeLink }
   /** For transports that are no HTTP. */
   readonly onWires?: { readonly resources?: WireResources; readonly tokens?: WireTokens }

@@ -14,7 +14,6 @@ import type { OwnerFunction } from '../access/guards.js'
 import type { ListenRules } from './listen-rules.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { ProgressReports } from './progress-reports.js'
-import type { SlowAnswers } from './slow-answers.js'
 import type { Unanswered } from './unanswered.js'
 
 export type ClientEventName =
@@ -66,7 +65,6 @@ export interface InstanceParts {
   /** Makes what handlers give out as links to resources; `undefined`: off. */
   readonly links: { for(caller: Caller): MakeLink } | undefined
   readonly listenRules: ListenRules
-  readonly slow: SlowAnswers
   readonly progress: ProgressReports | undefined
   readonly bodies: Quota
   /** Bytes up to which a body is read ahead. */

@@ -12,7 +12,6 @@ import {
 import { dataInText, transientLines, withoutIds } from '../protocol/sse-lines.js'
 import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Connection } from '../readers/connection.js'
-import { JsonReply } from '../readers/json-reply.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture, LateHead } from '../http/capture-types.js'
@@ -26,7 +25,6 @@ import { keepBody } from '../http/node-internals.js'
 import { type InitializeAnswer, noteRevision } from './outcome.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from '../http/response-capture.js'
-import { setUnbuffered } from './stream-headers.js'
 
 /** Takes over a call's stream, and returns the interim result's JSON; `undefined`: no room. */
 export type Interim = (stream: Stream) => string | undefined
@@ -39,7 +37,14 @@ export type Detachment =
   | 'too-late'
 
 /** What a client gets while it waits for a slow endpoint. */
-export type InTheMeantime = 'event stream' | 'connection' | 'json'
+export interface InTheMeantime {
+  /** For the debug log. */
+  readonly name: string
+  /** It is a stream to which its client may come back. */
+  readonly isDurable: boolean
+  /** Begins one answer, which has all that the stream will have. Default: an event stream. */
+  readonly answer?: (stream: Stream, wire: ResponseCapture['wire'], request: RequestContext) => void
+}
 
 const JSON_HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
@@ -116,7 +121,8 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
         ? this.onAnswered
         : (message: Message) => noteRevision(instance, initialize, message)
     if (onResponse !== undefined) stream.onResponse = onResponse
-    if (stream.kind === 'listen' && sessionId !== undefined) instance.slow.shown(owner, sessionId)
+    if (stream.kind === 'listen' && sessionId !== undefined)
+      instance.sessions.noteReadsEvents(owner, sessionId)
     this.#started(stream)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
     if (this.#response.wire.isGone) this.goesOnAlone()
@@ -132,10 +138,10 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   openInTheMeantime(meantime: InTheMeantime): void {
     const { instance, res, method, keyed } = this.#request
     if (res.destroyed || res.writableEnded) return
-    const isDurable = meantime === 'event stream'
+    const { name, isDurable } = meantime
     const stream = this.#client.open(this, isDurable)
     if (stream === undefined) return
-    instance.debug('%s has waited long enough: %s in the meantime', method, meantime)
+    instance.debug('%s has waited long enough: %s in the meantime', method, name)
     instance.count('upgraded', stream)
     this.#meantime = meantime
     this.#handler.isUntaken = false
@@ -237,13 +243,10 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
 
   /** A head of ours before the endpoint's; `undefined`: one answer, no connection. */
   #sendEarlyHead(stream: Stream): Connection | undefined {
-    const { instance, facts, isBatch } = this.#request
-    const { slow, connections } = instance
     const { wire } = this.#response
-    if (this.#meantime === 'json' && slow.json !== undefined) {
-      wire.sendEarlyHead('application/json', () => setUnbuffered(wire))
-      const isList = isBatch && facts.count > 0
-      new JsonReply(stream, wire, isList, slow.json, connections).start()
+    const answer = this.#meantime?.answer
+    if (answer !== undefined) {
+      answer(stream, wire, this.#request)
       return undefined
     }
     wire.sendEarlyHead('text/event-stream', () => this.#client.setHeaders(wire))

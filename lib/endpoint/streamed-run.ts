@@ -2,25 +2,26 @@
 import { now } from '../protocol/clock.js'
 import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 import { isJsonText } from '../protocol/media-types.js'
-import { type DueQueue, Waiting } from '../streams/due-queue.js'
+import type { Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseHead } from '../http/capture-types.js'
-import { inSameContext } from '../http/handler-context.js'
 import { EndpointRun } from './endpoint-run.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
 import type { RequestContext } from './request-context.js'
-import type { RequestFacts } from './request-facts.js'
 import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
 import { withdrawPreference } from './stream-headers.js'
 
 export class StreamedRun extends EndpointRun implements WaitingRun {
   #runStream: RunStream | undefined
   readonly #initialize: InitializeAnswer | undefined
-  #wait: HeadWait | undefined
+  readonly #slow: SlowAnswers | undefined
+  #wait: Waiting | undefined
   /** Set where progress is reported. */
   readonly #startedAt: number
 
-  constructor(request: RequestContext) {
+  /** @param slow `undefined`: its client just waits. */
+  constructor(request: RequestContext, slow: SlowAnswers | undefined) {
     super(request)
+    this.#slow = slow
     const { instance, res, facts, keyed } = request
     this.#startedAt = instance.progress === undefined ? 0 : now()
     this.handler.isUntaken = !request.profile.taken
@@ -42,7 +43,7 @@ export class StreamedRun extends EndpointRun implements WaitingRun {
 
   run(ours?: () => unknown): void {
     this.call(ours)
-    if (ours === undefined && this.isUndecided) this.#wait = HeadWait.begin(this.request, this)
+    if (ours === undefined && this.isUndecided) this.#wait = this.#slow?.begin(this.request, this)
   }
 
   /** Before `run`. `onAnswered` is called if the call will not, as the endpoint answers it. */
@@ -105,7 +106,8 @@ export class StreamedRun extends EndpointRun implements WaitingRun {
     const isOversized = isOversizedId(sessionId)
     if (initialize !== undefined && !isOversized) {
       initialize.sessionId = named
-      if (named !== undefined && facts.isOfKnownClient) instance.slow.shown(owner, named)
+      if (named !== undefined && facts.isOfKnownClient)
+        instance.sessions.noteReadsEvents(owner, named)
     }
     if (!head.isStream) {
       const instead = head.status === 409 ? second?.refused(this.response) : undefined
@@ -151,7 +153,8 @@ function whyNoStream({ status, header }: ResponseHead): string {
     : `it is encoded (${encoding})`
 }
 
-interface WaitingRun {
+/** A call whose client waits for the endpoint to begin its answer. */
+export interface WaitingRun {
   /** The endpoint has not begun to answer. */
   readonly isUndecided: boolean
   /** The wait is over: the client gets something in the endpoint's place. */
@@ -159,51 +162,10 @@ interface WaitingRun {
   stopWaiting(): void
 }
 
-/** The wait for an endpoint to begin its answer, and what its client gets if that takes long. */
-class HeadWait extends Waiting {
-  readonly #request: RequestContext
-  readonly #run: WaitingRun
-  readonly #queue: DueQueue
-  #hasWaitedLonger = false
-
+/** What clients get while an endpoint is slow. */
+export interface SlowAnswers {
+  /** Whether the client of a request gets something if its answer takes long. */
+  concerns(request: RequestContext): boolean
   /** `undefined`: this request just waits for the endpoint, however long that takes. */
-  static begin(request: RequestContext, run: WaitingRun): HeadWait | undefined {
-    const { instance, facts, isUnread } = request
-    const queue = isUnread || maySlow(facts) ? instance.slow.queueFor(request) : undefined
-    if (queue === undefined) return undefined
-    const wait = new HeadWait(request, run, queue)
-    queue.add(wait)
-    return wait
-  }
-
-  private constructor(request: RequestContext, run: WaitingRun, queue: DueQueue) {
-    super(inSameContext(() => this.#isDue()))
-    this.#request = request
-    this.#run = run
-    this.#queue = queue
-  }
-
-  #isDue(): void {
-    this.#request.learnParsed()
-    const { instance, profile, keyed, facts } = this.#request
-    const { slow, isClosing, eventStore } = instance
-    const run = this.#run
-    if (!run.isUndecided || isClosing) return
-    if (!maySlow(facts)) return run.stopWaiting()
-    if (this.#queue === slow.json) {
-      // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
-      return keyed === undefined ? run.openInTheMeantime('json') : run.stopWaiting()
-    }
-    if (eventStore === 'leave') return
-    if (!this.#hasWaitedLonger && !slow.hasShown(this.#request)) {
-      this.#hasWaitedLonger = true
-      return slow.later?.add(this)
-    }
-    run.openInTheMeantime(profile.taken ? 'event stream' : 'connection')
-  }
-}
-
-/** Not that to `initialize`, which says what the client can expect. */
-function maySlow({ requestIds, isInitialize }: RequestFacts): boolean {
-  return requestIds.length > 0 && !isInitialize
+  begin(request: RequestContext, run: WaitingRun): Waiting | undefined
 }

@@ -24,11 +24,13 @@ function workOn(context: Context, worker?: Worker): void {
 }
 
 function beginFor(context: Context, worker: Worker | undefined): Answer {
+  const { slow } = context.instance
   if (worker?.kind === 'collected') return worker.begin.bind(undefined, new CollectedRun(context))
-  if (worker?.kind === 'streamed') return worker.begin.bind(undefined, new StreamedRun(context))
+  if (worker?.kind === 'streamed')
+    return worker.begin.bind(undefined, new StreamedRun(context, slow))
   const why = whyUntouched(context)
   if (why === undefined) {
-    const run = new StreamedRun(context)
+    const run = new StreamedRun(context, slow)
     return () => run.run(worker?.answer)
   }
   context.instance.debug('%s passed on untouched: %s', context.method, why)
@@ -39,14 +41,9 @@ function whyUntouched(context: Context): string | undefined {
   const { instance, method, profile, facts } = context
   if (method !== 'GET' && method !== 'POST') return 'no stream to come'
   if (instance.isClosing) return 'closing'
-  if (profile.taken || facts.isInitialize || mayBeSlow(context)) return undefined
+  if (profile.taken || facts.isInitialize || instance.slow?.concerns(context) === true)
+    return undefined
   return 'revision without resumption'
-}
-
-/** Whether the client may get something before a slow answer, even without resumption. */
-function mayBeSlow(context: Context): boolean {
-  const { instance, facts } = context
-  return facts.requestIds.length > 0 && instance.slow.queueFor(context) !== undefined
 }
 
 /** Calls that may become tasks, or have tokens; and answers in the endpoint's place. */

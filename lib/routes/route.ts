@@ -4,6 +4,7 @@ import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
+import type { SlowAnswers } from '../endpoint/streamed-run.js'
 import { replaceHeader } from '../http/request-body.js'
 
 /** What routes need of the middleware. */
@@ -12,6 +13,8 @@ export interface RoutesInstance extends InstanceParts {
   readonly features: readonly Feature[]
   /** `undefined`: no client can ask for a call again. */
   readonly keys: CallKeys | undefined
+  /** `undefined`: clients just wait for a slow endpoint. */
+  readonly slow: SlowAnswers | undefined
   /** Sessions that outlive their process; `undefined`: off. */
   readonly surviving: LastingSessions | undefined
   /** `undefined`: there is no backplane. */

@@ -28,6 +28,8 @@ export interface SessionFacts {
   readonly resourceStreaming: ResourceStreaming | undefined
   /** Its client has declared the Streams draft in `initialize`. */
   readonly hasStreams: boolean
+  /** Its client has shown that it reads event streams. */
+  readonly readsEvents: boolean
 }
 
 const NOTHING: SessionFacts = {
@@ -36,7 +38,8 @@ const NOTHING: SessionFacts = {
   isResumed: false,
   isDirect: false,
   resourceStreaming: undefined,
-  hasStreams: false
+  hasStreams: false,
+  readsEvents: false
 }
 
 /**
@@ -107,6 +110,11 @@ export class Sessions {
 
   noteDirectAnswer(owner: string, sessionId: string): void {
     if (!this.of(owner, sessionId).isDirect) this.#note(owner, sessionId, { isDirect: true })
+  }
+
+  /** It was given an event stream that it asked for, or has said in `initialize` who it is. */
+  noteReadsEvents(owner: string, sessionId: string): void {
+    if (!this.of(owner, sessionId).readsEvents) this.#note(owner, sessionId, { readsEvents: true })
   }
 
   delete(owner: string, sessionId: string): void {

@@ -1,38 +1,40 @@
 // One JSON reply: white space while the endpoint is silent, then its response.
-import { now } from '../protocol/clock.js'
-import { type DueQueue, Waiting } from '../streams/due-queue.js'
-import { isResponse } from '../protocol/json-rpc.js'
-import { writtenMessages } from '../protocol/json-splice.js'
-import { dataOf, newFields, readBlocks } from '../protocol/sse-fields.js'
-import type { Stream } from '../streams/stream.js'
-import type { OutgoingAnswers } from './outgoing.js'
-import type { Sink } from './sink.js'
-import { SoleReader } from './sole-reader.js'
+import { now } from '../../protocol/clock.js'
+import { type DueQueue, Waiting } from '../../streams/due-queue.js'
+import { isResponse } from '../../protocol/json-rpc.js'
+import { writtenMessages } from '../../protocol/json-splice.js'
+import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
+import type { Stream } from '../../streams/stream.js'
+import type { OutgoingAnswers } from '../../readers/outgoing.js'
+import type { Sink } from '../../readers/sink.js'
+import { SoleReader } from '../../readers/sole-reader.js'
 
 /** [RFC 8259, 2] White space may precede any JSON text. */
 const SPACE = Buffer.from(' ')
-
-export interface JsonReplyHost {
-  readonly outgoing: OutgoingAnswers
-}
 
 export class JsonReply extends SoleReader {
   readonly #stream: Stream
   readonly #sink: Sink
   readonly #isBatch: boolean
   readonly #queue: DueQueue
-  readonly #host: JsonReplyHost
+  readonly #outgoing: OutgoingAnswers
   readonly #silence = new Waiting(() => this.#breakSilence())
   #isClosed = false
 
   /** @param queue says how often the silence is broken. */
-  constructor(stream: Stream, sink: Sink, isBatch: boolean, queue: DueQueue, host: JsonReplyHost) {
+  constructor(
+    stream: Stream,
+    sink: Sink,
+    isBatch: boolean,
+    queue: DueQueue,
+    outgoing: OutgoingAnswers
+  ) {
     super()
     this.#stream = stream
     this.#sink = sink
     this.#isBatch = isBatch
     this.#queue = queue
-    this.#host = host
+    this.#outgoing = outgoing
   }
 
   /** Follows the stream to its end. */
@@ -48,7 +50,7 @@ export class JsonReply extends SoleReader {
     this.#close()
     if (this.#sink.isOver) return
     const json = this.#isBatch ? `[${texts.join(',')}]` : (texts[0] ?? '')
-    const { outgoing } = this.#host
+    const outgoing = this.#outgoing
     outgoing.write(this.#sink, this.#stream.owner, outgoing.answerOf(json))
   }
 
