@@ -175,6 +175,10 @@ export default defineConfig(
     ])
   },
   {
+    files: ['lib/features/listen/**'],
+    rules: imports([arrow('features/listen', ['endpoint', 'http', 'routes', 'streams'])])
+  },
+  {
     files: ['lib/features/resume-tokens/**'],
     rules: imports([
       arrow('features/resume-tokens', [

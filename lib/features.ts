@@ -1,6 +1,7 @@
 // The optional parts of one instance, in the order in which they are asked.
 import { Idempotency } from './features/idempotency/idempotency.js'
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
+import { Listen } from './features/listen/listen.js'
 import { StreamsDraft } from './features/streams-draft/streams-draft.js'
 import { ResumeTokens } from './features/resume-tokens/resume-tokens.js'
 import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
@@ -28,6 +29,7 @@ export function featuresOf(
     tokens && new ResumeTokens(parts, tokens),
     carriedBy(resources),
     new Idempotency(parts, answers),
+    new Listen(),
     new SlowCalls(settings, parts)
   ].filter(feature => feature !== undefined)
 }

@@ -23,7 +23,6 @@ import type {
   PostOutcome
 } from './endpoint/instance-parts.js'
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
-import { ListenRules } from './endpoint/listen-rules.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
@@ -55,7 +54,6 @@ export class Instance implements RoutesInstance {
   readonly bodies: Quota
 
   // What is known of the endpoint.
-  readonly listenRules = new ListenRules()
   readonly progress: ProgressReports | undefined
   readonly unanswered: Unanswered
 

@@ -11,7 +11,6 @@ import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
-import type { ListenRules } from './listen-rules.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { ProgressReports } from './progress-reports.js'
 import type { Unanswered } from './unanswered.js'
@@ -64,7 +63,6 @@ export interface InstanceParts {
   readonly kept: Keeper | undefined
   /** Makes what handlers give out as links to resources; `undefined`: off. */
   readonly links: { for(caller: Caller): MakeLink } | undefined
-  readonly listenRules: ListenRules
   readonly progress: ProgressReports | undefined
   readonly bodies: Quota
   /** Bytes up to which a body is read ahead. */

@@ -1,7 +1,6 @@
 // The list of routes: the first one that has an answer to a request gives it.
 import { calls, endpoint } from './endpoint.js'
 import { beforeEndpoint, featureByHead, featureByMessage } from './features.js'
-import { listen } from './listen.js'
 import { ownAnswers } from './client-answers.js'
 import { inexact, oversized } from './oversized.js'
 import { loopback, ownerFailed, post } from './post.js'
@@ -44,6 +43,6 @@ export const routes: readonly Route[] = [
   resume,
   unknownStream,
   // A GET of a session that has a listen channel already.
-  listen,
+  beforeEndpoint,
   endpoint
 ]

@@ -1,0 +1,161 @@
+// The listen channel: the GET on which a session gets what belongs to no call (Streamable HTTP,
+// "Listening for Messages from the Server"). A client whose channel was cut opens a second one, and
+// goes on with the one there is if its endpoint allows only one: such an endpoint answers 409, as
+// the official SDKs do, and that is learnt.
+import { attach, startOf } from '../../endpoint/attach.js'
+import type { Answer, Feature } from '../../endpoint/feature.js'
+import type { RequestContext, SecondChannel } from '../../endpoint/request-context.js'
+import { setSessionHeader, setStreamHeaders } from '../../endpoint/stream-headers.js'
+import type { Capture } from '../../http/capture-types.js'
+import type { ResponseCapture } from '../../http/response-capture.js'
+import { follow } from '../../routes/resume.js'
+import { FairStore } from '../../streams/fair-store.js'
+import { keyOf } from '../../streams/groups.js'
+import type { Stream } from '../../streams/stream.js'
+
+export class Listen implements Feature {
+  readonly #rules = new ListenRules()
+
+  /** A GET of a session that has a listen channel already. */
+  beforeEndpoint(context: RequestContext): Answer | undefined {
+    const { method, session, lastEventId } = context
+    if (method !== 'GET' || session === undefined || lastEventId !== undefined) return undefined
+    if (!context.acceptsEvents || context.isForeign) return undefined
+    return this.#channelFor(context, session)
+  }
+
+  #channelFor(context: RequestContext, session: string): Answer | undefined {
+    const { instance, owner } = context
+    const channels = instance.table.index.findListening(session, owner)
+    const [first] = channels
+    if (first === undefined) return undefined
+    const rules = this.#rules
+    const rule = channels.length > 1 ? 'several' : rules.of(context)
+    const mayAsk = !instance.isClosing && context.profile.taken
+    if (rule === 'one' || (rule === undefined && !mayAsk))
+      return () => follow(context, first, startOf(first))
+    const parked = channels.filter(({ hasReader }) => !hasReader)
+    // A channel without a client that has events left: the first client that comes gets them.
+    const unread = parked.find(({ log }) => log.written < log.last)
+    if (unread !== undefined) return () => follow(context, unread, startOf(unread))
+    const isOnly = channels.length === 1
+    const channel = parked[0] ?? (isOnly ? first : undefined)
+    context.second = channel && new SecondListener(context, rules, channel, isOnly)
+    return undefined
+  }
+}
+
+/** On its way to the endpoint, whose answer decides: another channel, or the one there is. */
+class SecondListener implements SecondChannel {
+  readonly #context: RequestContext
+  readonly #rules: ListenRules
+  readonly #channel: Stream
+  /** The session has no other one: an endpoint that refuses another allows only one. */
+  readonly #isOnly: boolean
+
+  constructor(context: RequestContext, rules: ListenRules, channel: Stream, isOnly: boolean) {
+    this.#context = context
+    this.#rules = rules
+    this.#channel = channel
+    this.#isOnly = isOnly
+  }
+
+  allowed(): void {
+    if (!this.#channel.isEnded) this.#rules.learn(this.#context, 'several')
+  }
+
+  refused(response: ResponseCapture): Capture | undefined {
+    if (this.#channel.isEnded) return undefined
+    if (this.#isOnly) this.#rules.learn(this.#context, 'one')
+    if (response.wire.isGone || this.#context.res.destroyed) return undefined
+    return new RefusalCapture(response, () => this.#follow(response))
+  }
+
+  #follow(response: ResponseCapture): void {
+    const context = this.#context
+    const channel = this.#channel
+    const { wire } = response
+    if (wire.isOver) return
+    wire.replaceHead('text/event-stream', () => {
+      setSessionHeader(context, channel.sessionId, wire)
+      setStreamHeaders(context, channel.id, wire)
+    })
+    const profile = context.profileOn(channel)
+    const connection = attach(context.instance, channel, startOf(channel), wire, profile)
+    connection.flush()
+    if (!connection.hasWritten && !connection.isClosed) wire.flushHead()
+  }
+}
+
+/** Takes a refusal that the client does not get to see. */
+class RefusalCapture implements Capture {
+  readonly isFull = false
+  readonly #response: ResponseCapture
+  readonly #begin: () => void
+
+  constructor(response: ResponseCapture, begin: () => void) {
+    this.#response = response
+    this.#begin = begin
+  }
+
+  begin(): void {
+    this.#begin()
+  }
+
+  write(): boolean {
+    return true
+  }
+
+  end(): void {
+    this.#response.release()
+  }
+
+  abort(): void {
+    this.#response.release()
+  }
+
+  connectionClosed(): void {
+    this.#response.release()
+  }
+
+  lateHead(): void {
+    // Its head has come already.
+  }
+}
+
+/** Where a rule holds: for an owner, at a path. */
+interface ListenPlace {
+  readonly owner: string
+  /** The URL of the request, without its query. */
+  readonly path: string
+}
+
+type ListenRule = 'one' | 'several'
+
+interface Learned {
+  readonly rule: ListenRule
+  readonly size: number
+}
+
+/** Bytes of all that is remembered. */
+const MOST_BYTES = 1024 * 1024
+const ENTRY_SIZE = 256
+
+/**
+ * How many listen channels an endpoint allows a session, learnt from its answer to a second one. At
+ * the limit, the owner with most entries makes room: what is evicted is learnt again.
+ */
+class ListenRules {
+  readonly #learned = new FairStore<Learned>({ maxSize: MOST_BYTES, sizeOf: ({ size }) => size })
+
+  /** `undefined`: the endpoint is to be asked. */
+  of({ owner, path }: ListenPlace): ListenRule | undefined {
+    return this.#learned.get(keyOf(owner, path))?.rule
+  }
+
+  learn({ owner, path }: ListenPlace, rule: ListenRule): void {
+    const key = keyOf(owner, path)
+    if (this.#learned.get(key)?.rule === rule) return
+    this.#learned.set(key, owner, { rule, size: ENTRY_SIZE + key.length })
+  }
+}
