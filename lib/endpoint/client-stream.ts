@@ -46,11 +46,16 @@ export class ClientStream {
       instance.count('refused', undefined, 'full')
       return undefined
     }
+    this.#progress = instance.progress?.begin(stream, facts.progressTokens, this.#startedAt)
+    return (this.stream = stream)
+  }
+
+  /** Tells operators what it answers. */
+  log(stream: Stream): void {
+    const { instance, facts } = this.#request
     instance.debug('stream %s answers %s', label(stream), () =>
       stream.kind === 'listen' ? 'a GET' : facts.inWords
     )
-    this.#progress = instance.progress?.begin(stream, facts.progressTokens, this.#startedAt)
-    return (this.stream = stream)
   }
 
   setHeaders(wire: Parameters<typeof setUnbuffered>[0]): void {

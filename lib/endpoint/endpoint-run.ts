@@ -6,9 +6,9 @@ import { ResponseCapture } from '../http/response-capture.js'
 import { applyPreference } from './stream-headers.js'
 
 export abstract class EndpointRun implements ResponseCaptureHost {
-  protected readonly request: RequestContext
+  readonly request: RequestContext
   protected readonly handler: HandlerContext
-  protected readonly response: ResponseCapture
+  readonly response: ResponseCapture
 
   constructor(request: RequestContext) {
     const { instance, req, res, keyed } = request
@@ -21,6 +21,11 @@ export abstract class EndpointRun implements ResponseCaptureHost {
     // A client may ask for the response again, so its close is held from now on.
     applyPreference(request, res)
     this.response.keep()
+  }
+
+  /** Of its stream, if its response becomes one. */
+  get id(): string {
+    return this.handler.id
   }
 
   /** @param ours answers in the endpoint's place. Default: the endpoint answers. */

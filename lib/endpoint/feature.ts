@@ -4,21 +4,18 @@ import type { Message } from '../protocol/json-rpc.js'
 import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
 import type { Here, KeptValue, NameKind } from '../streams/directory.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
-import type { CollectedRun } from './collected-run.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { Keyed } from './keyed-call.js'
 import type { SavedResult } from '../streams/finished-streams.js'
 import type { RequestContext } from './request-context.js'
-import type { SlowAnswers, StreamedRun } from './streamed-run.js'
+import type { SlowAnswers } from './streamed-run.js'
 
 export type Answer = () => unknown
 
 /** What works on a POST beside the endpoint. */
 export type Worker =
-  /** The endpoint; its response may become a stream. */
-  | { readonly kind: 'streamed'; readonly begin: (run: StreamedRun) => unknown }
-  /** The endpoint, for a client that we answer; or a request that waits for such a call. */
-  | { readonly kind: 'collected'; readonly begin: (run: CollectedRun) => unknown }
+  /** A run of the endpoint: it captures the response at once, and then begins. */
+  | { readonly kind: 'run'; readonly capture: (slow: SlowAnswers | undefined) => Answer }
   /** An answer in the endpoint's place, over a response that is captured like the endpoint's. */
   | { readonly kind: 'answer'; readonly answer: Answer }
 

@@ -197,6 +197,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     void req.socket.remoteAddress
     void req.socket.localAddress
     this.#stream = stream
+    this.#client.log(stream)
     this.#handler.take(stream)
   }
 

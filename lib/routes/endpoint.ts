@@ -1,5 +1,4 @@
 // Lets the endpoint answer, and captures its response if that may become a stream.
-import { CollectedRun } from '../endpoint/collected-run.js'
 import { StreamedRun } from '../endpoint/streamed-run.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import type { Worker } from '../endpoint/feature.js'
@@ -25,9 +24,7 @@ function workOn(context: Context, worker?: Worker): void {
 
 function beginFor(context: Context, worker: Worker | undefined): Answer {
   const { slow } = context.instance
-  if (worker?.kind === 'collected') return worker.begin.bind(undefined, new CollectedRun(context))
-  if (worker?.kind === 'streamed')
-    return worker.begin.bind(undefined, new StreamedRun(context, slow))
+  if (worker?.kind === 'run') return worker.capture(slow)
   const why = whyUntouched(context)
   if (why === undefined) {
     const run = new StreamedRun(context, slow)

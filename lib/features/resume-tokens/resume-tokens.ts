@@ -1,19 +1,10 @@
 // The Resuming draft: a long call is answered with a token, by which its result is collected.
-import type { IncomingMessage } from 'node:http'
-import { nanoid } from 'nanoid'
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { revisionIn } from '../../protocol/envelope.js'
-import {
-  cancellation,
-  isRequest,
-  isRequestId,
-  type Message,
-  type RequestMessage
-} from '../../protocol/json-rpc.js'
+import { isRequestId, type Message, type RequestMessage } from '../../protocol/json-rpc.js'
 import { isStateless } from '../../protocol/revisions.js'
 import { declaresStreams } from '../../protocol/stream-messages.js'
 import type { WireTokens } from '../../protocol/shared-wire.js'
-import { CollectedRun, type EndpointCall } from '../../endpoint/collected-run.js'
 import type {
   Answer,
   Feature,
@@ -23,32 +14,19 @@ import type {
   Worker
 } from '../../endpoint/feature.js'
 import type { KeptValue } from '../../streams/directory.js'
-import type { Stream } from '../../streams/stream.js'
-import type { ClientReply } from '../../endpoint/client-reply.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { answerJson } from '../../http/reply.js'
-import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
-import { tellEndpoint } from '../../endpoint/endpoint-client.js'
-import { endSession } from '../../endpoint/outcome.js'
-import { spliceJson, type WrittenMessage } from '../../protocol/json-splice.js'
 import { type KeptCall, keptCallIn } from './call-log.js'
-import {
-  type Ask,
-  askOf,
-  type CallFacts,
-  endpointRequest,
-  hasToken,
-  tokenOf,
-  whyAnother
-} from './token-request.js'
+import { type Ask, askOf, type CallFacts, hasToken, tokenOf, whyAnother } from './token-request.js'
 import type { CallStore } from './call-store.js'
-import { addHints, withHints } from './duration-hints.js'
-import { comeAgain, interimOf, mayBeShed, requestStateOf, withRounds } from './interim-result.js'
-import { HttpReply } from './call-reply.js'
-import { Call, type CallEndpoint } from './call.js'
+import { addHints } from './duration-hints.js'
+import { comeAgain, interimOf, mayBeShed, requestStateOf } from './interim-result.js'
+import { HttpReply } from './http-reply.js'
+import { Call } from './call.js'
 import { refusalOf } from './token-fault.js'
+import { TokenRun } from './token-run.js'
 import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 import { WiresTokens } from './wire-tokens.js'
 
@@ -77,7 +55,9 @@ export class ResumeTokens implements Feature {
     const answer = this.#answerFor(context)
     if (answer !== undefined) return { kind: 'answer', answer }
     const begin = this.#beginFor(context)
-    return begin && { kind: 'collected', begin }
+    if (begin === undefined) return undefined
+    const capture = (): Answer => begin.bind(undefined, new TokenRun(context, this.#calls))
+    return { kind: 'run', capture }
   }
 
   rewrite(context: RequestContext): void {
@@ -88,7 +68,7 @@ export class ResumeTokens implements Feature {
   answerKept(context: RequestContext, kept: KeptValue): Answer | undefined {
     const call = keptCallIn(kept)
     return call?.scope === context.scopeOf()
-      ? () => this.#giveKept(context, call, new CollectedRun(context).reply)
+      ? () => this.#giveKept(context, call, new TokenRun(context, this.#calls))
       : undefined
   }
 
@@ -133,11 +113,11 @@ export class ResumeTokens implements Feature {
   }
 
   /** Makes a request wait for a call, if no other route answers; `undefined`: the endpoint's. */
-  #beginFor(post: RequestContext): ((run: CollectedRun) => void) | undefined {
+  #beginFor(post: RequestContext): ((run: TokenRun) => void) | undefined {
     const { owner, session, soleRequest: request } = post
     if (request === undefined) return undefined
     const { hasMeta } = post.facts
-    if (hasMeta && this.#isKnown(request)) return ({ reply }) => this.#resume(post, request, reply)
+    if (hasMeta && this.#isKnown(request)) return run => this.#resume(post, request, run)
     if (this.#calls.parts.isClosing) return undefined
     const { shedAfter, offer } = this.#calls.settings
     if (!hasMeta && post.prefer === undefined && shedAfter === null && offer === 'asked')
@@ -158,11 +138,11 @@ export class ResumeTokens implements Feature {
   }
 
   /** By the kept answer of a call whose instance has gone. */
-  #giveKept(post: RequestContext, kept: KeptCall, reply: ClientReply): void {
+  #giveKept(post: RequestContext, kept: KeptCall, run: TokenRun): void {
     const { soleRequest: request } = post
     if (request === undefined) return this.#refuseId(post)
     const ask = askOf(post.prefer, request)
-    const answered = new HttpReply(post, request, ask.isByHeader, reply)
+    const answered = new HttpReply(run, request, ask.isByHeader)
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
     if (fault === undefined) return answered.answer(kept.answer)
     this.#calls.refuse(request, fault, answered)
@@ -183,7 +163,7 @@ export class ResumeTokens implements Feature {
     request: RequestMessage,
     facts: CallFacts,
     ask: Ask,
-    run: CollectedRun
+    run: TokenRun
   ): void {
     const { method } = request
     const { rounds } = ask
@@ -192,16 +172,16 @@ export class ResumeTokens implements Feature {
     const call = new Call(facts, store, interim)
     call.rounds = rounds
     parts.debug('%s may be resumed with tokens', method)
-    const reply = new HttpReply(post, request, ask.isByHeader, run.reply)
+    const reply = new HttpReply(run, request, ask.isByHeader)
     call.join(undefined, reply, this.#waitOf(call, ask))
-    if (call.stream.isEnded) return run.withhold()
-    new TokenRun(this.#calls, call, post, request, run).begin()
+    if (call.stream.isEnded) run.withhold()
+    else run.work(request, call)
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
-  #resume(post: RequestContext, request: RequestMessage, reply: ClientReply): void {
+  #resume(post: RequestContext, request: RequestMessage, run: TokenRun): void {
     const ask = askOf(post.prefer, request)
-    const waiting = new HttpReply(post, request, ask.isByHeader, reply)
+    const waiting = new HttpReply(run, request, ask.isByHeader)
     const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)
     if (found === undefined) return
     const token = tokenOf(request)
@@ -238,87 +218,4 @@ export class ResumeTokens implements Feature {
 
 function revisionOf(post: RequestContext, request: Message): string | undefined {
   return post.revision ?? revisionIn(request)
-}
-
-/** The endpoint gets the request under another id; what it writes goes to those that wait. */
-class TokenRun implements EndpointCall, CallEndpoint {
-  readonly requestId = nanoid()
-  readonly message: Message
-  readonly text: string
-  readonly limit: number
-  readonly stream: Stream
-  readonly collector: Call
-  readonly #calls: TokenCalls
-  readonly #post: RequestContext
-  readonly #acceptsEvents: boolean
-  readonly #run: CollectedRun
-
-  constructor(
-    calls: TokenCalls,
-    call: Call,
-    post: RequestContext,
-    request: RequestMessage,
-    run: CollectedRun
-  ) {
-    const { text } = post
-    const own = endpointRequest(request, this.requestId)
-    this.message = own
-    this.text = text === undefined ? JSON.stringify(own) : spliceJson(text, request, own)
-    this.limit = calls.settings.limits.maxCallBytes
-    this.stream = call.stream
-    this.collector = call
-    this.#calls = calls
-    this.#post = post
-    this.#acceptsEvents = post.acceptsEvents
-    this.#run = run
-  }
-
-  begin(): void {
-    const call = this.collector
-    this.#run.ask(this)
-    if (call.stream.isEnded) this.leave()
-    else call.endpoint = this
-  }
-
-  // CallEndpoint
-
-  drain(): void {
-    this.#run.drain()
-  }
-
-  leave(): void {
-    this.#run.leave()
-  }
-
-  cancelled(by: IncomingMessage = this.#post.req): void {
-    const { session } = this.#post
-    // The client's own cancellation names an id that an endpoint with sessions does not know.
-    if (session === undefined) return
-    const message = cancellation(this.requestId, 'The client has cancelled the request')
-    void tellEndpoint(this.#calls.parts, by, message, { sessionId: session })
-  }
-
-  // AnswerListener
-
-  heard(said: WrittenMessage): void {
-    const { req, session } = this.#post
-    const { message } = said
-    if (this.#acceptsEvents) this.collector.append(said)
-    else if (isRequest(message)) this.#calls.parts.unanswered.tell(req, [message.id], session)
-  }
-
-  answered(answer: EndpointAnswer): void {
-    const { session, owner } = this.#post
-    const { parts } = this.#calls
-    this.collector.settle(this.#rewritten(answer))
-    // [MCP] 404 ends the session. The client may have had its answer, so nobody else notices.
-    if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
-      endSession(parts, session, owner, true)
-  }
-
-  #rewritten(answer: EndpointAnswer): EndpointAnswer {
-    const { rounds, facts } = this.collector
-    if (rounds !== undefined) return withRounds(answer, rounds)
-    return facts.method === 'tools/list' ? withHints(answer, this.#calls.settings.hints) : answer
-  }
 }

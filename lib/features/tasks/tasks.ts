@@ -25,6 +25,7 @@ import { headerOf } from '../../access/guards.js'
 import type { Feature, FeatureCounts, Fullness, Named, Worker } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
+import { StreamedRun } from '../../endpoint/streamed-run.js'
 import { type ReadHeader, rewriteAnswer } from '../../http/rewrite-answer.js'
 import type { KeptValue } from '../../streams/directory.js'
 import { DueQueue } from '../../streams/due-queue.js'
@@ -86,7 +87,11 @@ export class Tasks implements Feature {
 
   worker(context: RequestContext): Worker | undefined {
     const begin = this.#beginFor(context)
-    if (begin !== undefined) return { kind: 'streamed', begin }
+    if (begin !== undefined)
+      return {
+        kind: 'run',
+        capture: slow => begin.bind(undefined, new StreamedRun(context, slow))
+      }
     const answer = this.#answerFor(context)
     return answer && { kind: 'answer', answer }
   }

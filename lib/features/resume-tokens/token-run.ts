@@ -1,0 +1,210 @@
+// The endpoint at work on a call: it gets the request under another id, and what it answers goes to
+// those that wait.
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import { nanoid } from 'nanoid'
+import { cancellation, isRequest, type RequestMessage } from '../../protocol/json-rpc.js'
+import { spliceJson, type WrittenMessage } from '../../protocol/json-splice.js'
+import { withoutAsync } from '../../protocol/prefer.js'
+import { Timer } from '../../streams/timer.js'
+import type { Capture, LateHead, ResponseHead } from '../../http/capture-types.js'
+import { isUtf8, replaceBody, replaceHeader } from '../../http/request-body.js'
+import { foldHeaders, validateHead } from '../../http/response-headers.js'
+import {
+  type AnswerListener,
+  type EndpointAnswer,
+  SoleAnswer
+} from '../../endpoint/endpoint-answer.js'
+import { tellEndpoint } from '../../endpoint/endpoint-client.js'
+import { EndpointRun } from '../../endpoint/endpoint-run.js'
+import { endSession } from '../../endpoint/outcome.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
+import type { Call, CallEndpoint } from './call.js'
+import { withHints } from './duration-hints.js'
+import { withRounds } from './interim-result.js'
+import type { TokenCalls } from './token-calls.js'
+import { endpointRequest } from './token-request.js'
+
+/** What servers, those of the official SDKs among them, require in `Accept`. */
+const BOTH = ['application/json', 'text/event-stream']
+
+/** Milliseconds for which an endpoint may go on with its response once it has answered. */
+const PATIENCE = 1000
+
+export class TokenRun extends EndpointRun implements Capture, AnswerListener, CallEndpoint {
+  readonly #calls: TokenCalls
+  readonly #acceptsEvents: boolean
+  /** `undefined`: the endpoint does not work on the request. */
+  #call: Call | undefined
+  /** The id that the endpoint knows the call by. */
+  #askedAs = ''
+  /** Set with the head of the endpoint's answer. */
+  #answer: SoleAnswer | undefined
+  isRefusal = false
+  #isOver = false
+  /** Runs once no more of the response is wanted. */
+  #patience: Timer | undefined
+
+  constructor(context: RequestContext, calls: TokenCalls) {
+    super(context)
+    this.#calls = calls
+    this.#acceptsEvents = context.acceptsEvents
+    // The answer is not that of the endpoint, which is not to hear when its client leaves.
+    this.response.keep()
+  }
+
+  get isAsked(): boolean {
+    return this.#call !== undefined
+  }
+
+  work(request: RequestMessage, call: Call): void {
+    const { req, text } = this.request
+    this.#call = call
+    this.#askedAs = nanoid()
+    this.response.hear(this)
+    // Node forgets the addresses of a socket that is gone, unless they have been read before.
+    void req.socket.remoteAddress
+    void req.socket.localAddress
+    const own = endpointRequest(request, this.#askedAs)
+    this.#prepare(own, text === undefined ? JSON.stringify(own) : spliceJson(text, request, own))
+    this.handler.collector = call
+    this.handler.take(call.stream)
+    this.call()
+    if (call.stream.isEnded) this.leave()
+    else call.endpoint = this
+  }
+
+  /** Gives those behind us the call without what it says of how its client is to be answered. */
+  #prepare(message: object, text: string): void {
+    const { req, accept, prefer } = this.request
+    const { 'content-type': type } = req.headers
+    replaceBody(req, message, text)
+    if (type === undefined || !isUtf8(type)) replaceHeader(req, 'content-type', 'application/json')
+    if (BOTH.some(one => !accept.includes(one))) replaceHeader(req, 'accept', BOTH.join(', '))
+    if (prefer !== undefined) replaceHeader(req, 'prefer', withoutAsync(prefer))
+  }
+
+  // CallEndpoint
+
+  drain(): void {
+    this.response.drain()
+  }
+
+  /** An endpoint that has answered is given time to end its response. */
+  leave(): void {
+    const isEnding = this.#answer?.isAnswered === true && !this.#isOver
+    this.#answer?.drop()
+    if (!isEnding) return this.response.release()
+    this.#patience = new Timer(() => this.response.release())
+    this.#patience.start(PATIENCE)
+  }
+
+  cancelled(by: IncomingMessage = this.request.req): void {
+    const { session } = this.request
+    // The client's own cancellation names an id that an endpoint with sessions does not know.
+    if (session === undefined) return
+    const message = cancellation(this.#askedAs, 'The client has cancelled the request')
+    void tellEndpoint(this.#calls.parts, by, message, { sessionId: session })
+  }
+
+  // AnswerListener
+
+  heard(said: WrittenMessage): void {
+    const { req, session } = this.request
+    const { message } = said
+    if (this.#acceptsEvents) this.#call?.append(said)
+    else if (isRequest(message)) this.#calls.parts.unanswered.tell(req, [message.id], session)
+  }
+
+  answered(answer: EndpointAnswer): void {
+    const { session, owner } = this.request
+    const call = this.#call
+    call?.settle(this.#rewritten(answer, call))
+    // [MCP] 404 ends the session. The client may have had its answer, so nobody else notices.
+    if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
+      endSession(this.#calls.parts, session, owner, true)
+  }
+
+  #rewritten(answer: EndpointAnswer, { rounds, facts }: Call): EndpointAnswer {
+    if (rounds !== undefined) return withRounds(answer, rounds)
+    return facts.method === 'tools/list' ? withHints(answer, this.#calls.settings.hints) : answer
+  }
+
+  // ResponseCaptureHost
+
+  take(head: ResponseHead): Capture | undefined {
+    const { res, keyed } = this.request
+    if (this.#call === undefined) {
+      // Middleware in front of us answers in our place.
+      keyed?.settle({ kind: 'lost' })
+      return undefined
+    }
+    // The head is sent later, when nobody could catch what Node throws at an invalid one.
+    validateHead(undefined, head.given)
+    const headers: OutgoingHttpHeaders = { ...res.getHeaders() }
+    foldHeaders(head.given, (name, value) => (headers[name.toLowerCase()] = value))
+    this.#begun(head.status, headers)
+    return this
+  }
+
+  brokenOff(): void {
+    // `abort` hears of it.
+  }
+
+  goesOnAlone(): void {
+    const { keyed, memory } = this.request
+    // Until a call under a key has an answer, its request is counted there.
+    if (keyed?.isSettled !== false) this.handler.stream?.holdRequest(memory)
+  }
+
+  // Capture
+
+  begin(): void {
+    // The client gets a head of ours, once there is something to send.
+  }
+
+  lateHead({ status, headers }: LateHead): void {
+    this.#begun(status, headers())
+  }
+
+  write(bytes: Buffer): boolean {
+    this.#answer?.push(bytes)
+    return !this.isFull
+  }
+
+  get isFull(): boolean {
+    return this.#call?.stream.isFull === true
+  }
+
+  end(): void {
+    this.#isOver = true
+    this.#answer?.end()
+    this.#endEarly()
+  }
+
+  abort(): void {
+    this.#isOver = true
+    if (this.#answer !== undefined) this.#answer.brokenOff()
+    else if (this.#call !== undefined) this.answered({ kind: 'fault', fault: 'endpoint-failed' })
+    this.#endEarly()
+  }
+
+  connectionClosed(): void {
+    // The connection is that of our own answer, which does not concern the endpoint.
+  }
+
+  #begun(status: number, headers: OutgoingHttpHeaders): void {
+    this.isRefusal = status !== 200
+    // It concerns the preference of this request, and not of others that fetch the answer.
+    const { 'preference-applied': _applied, ...given } = headers
+    const { instance, owner } = this.request
+    const limit = this.#calls.settings.limits.maxCallBytes
+    const limits = { event: limit, body: limit, budget: instance.table.budget, owner }
+    this.#answer = new SoleAnswer({ status, headers: given }, this.#askedAs, limits, this)
+  }
+
+  #endEarly(): void {
+    if (this.#patience === undefined) return
+    this.#patience.stop()
+    this.response.release()
+  }
+}
