@@ -13,8 +13,9 @@ import { now } from '../../protocol/clock.js'
 import type { Stream } from '../../streams/stream.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { canAnswer, claim, guarded, isWritable, writeGuarded } from '../../http/reply.js'
+import { canAnswer, guarded, isWritable, writeGuarded } from '../../http/reply.js'
 import { answerWhole, responseSink } from '../../endpoint/response-sink.js'
+import { writeEventsHead } from '../../endpoint/stream-headers.js'
 import { failureIn, statusNotification, withRelatedTask } from './task-text.js'
 import { CANCELLED } from './task-refusal.js'
 import type { TaskOutcome, Task } from './task.js'
@@ -222,14 +223,9 @@ class ResultRequest {
   /** Begins the event stream at once, so that it gets comments while it waits. */
   begin(): void {
     const { res } = this.#context
-    if (!this.acceptsEvents || !claim(res)) return
+    if (!this.acceptsEvents) return
     guarded(res, () => {
-      res.writeHead(200, {
-        'Content-Type': 'text/event-stream',
-        'Cache-Control': 'no-cache, no-transform',
-        'X-Accel-Buffering': 'no'
-      })
-      res.flushHeaders()
+      if (writeEventsHead(res)) res.flushHeaders()
     })
   }
 

@@ -1,7 +1,6 @@
 // Lets the endpoint work on a task: on the request that it began with, and on each further round.
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
-import type { StreamFault } from '../../protocol/errors.js'
 import {
   cancellation,
   includesId,
@@ -20,7 +19,12 @@ import type { Stream } from '../../streams/stream.js'
 import { Timer } from '../../streams/timer.js'
 import { sendToEndpoint, tellEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import { type EndpointAnswer, messagesIn, readAnswer } from '../../endpoint/endpoint-answer.js'
+import {
+  type AnswerListener,
+  type EndpointAnswer,
+  messagesIn,
+  readAnswer
+} from '../../endpoint/endpoint-answer.js'
 import { HandlerContext, type MakeLink, runInContext } from '../../http/handler-context.js'
 import { stringOf } from '../../http/response-headers.js'
 import type { StreamState } from '../../streams/stream-types.js'
@@ -45,11 +49,12 @@ interface RunFacts {
   readonly related?: RelatedMessages | undefined
 }
 
-export class TaskRun implements TaskWork, TaskListener {
+export class TaskRun implements TaskWork, AnswerListener {
   readonly #facts: RunFacts
   /** The client's request whose credentials the endpoint got last. */
   #req: IncomingMessage
-  #source: TaskReader | AskedEndpoint | undefined
+  /** `leave`: its answer is not wanted any more, and the endpoint sees its response close. */
+  #source: { leave(): void } | undefined
   #requestId: string | undefined
   /** Bytes of the round that the endpoint works on. */
   #underway = 0
@@ -91,7 +96,7 @@ export class TaskRun implements TaskWork, TaskListener {
     this.#underway = size
     this.#req = req
     this.#requestId = id
-    this.#source = new AskedEndpoint({ parts, task, req, id, text: asked, headers }, this)
+    this.#source = askEndpoint({ parts, task, req, id, text: asked, headers }, this)
   }
 
   stop(by?: IncomingMessage): void {
@@ -106,9 +111,9 @@ export class TaskRun implements TaskWork, TaskListener {
     void tellEndpoint(parts, by ?? this.#req, cancelled, { sessionId })
   }
 
-  // TaskListener
+  // AnswerListener
 
-  heard(message: Message, text: string): void {
+  heard({ message, text }: WrittenMessage): void {
     const { task, related } = this.#facts
     if (task.isEnded) return
     const isProgress = message.method === 'notifications/progress'
@@ -117,23 +122,20 @@ export class TaskRun implements TaskWork, TaskListener {
     related?.heard(message, text)
   }
 
-  answered(message: Message, text: string): void {
+  answered(answer: EndpointAnswer): void {
     this.#roundOver()
     const { task, related } = this.#facts
     if (task.isEnded) return
-    const members = memberTexts(text)
-    const outcome = outcomeIn(message, members)
-    if (outcome === undefined) return this.unanswered()
-    if (related !== undefined) return related.settled(message, outcome)
-    const asked = inputIn(message, members.get('result'))
+    if (answer.kind === 'fault') return task.fail(answer.fault)
+    const said = answer.kind === 'response' ? answer : responseIn(answer)
+    const members = memberTexts(said?.text ?? '{}')
+    const outcome = said && outcomeIn(said.message, members)
+    if (said === undefined || outcome === undefined) return task.fail('no-response')
+    if (related !== undefined) return related.settled(said.message, outcome)
+    const asked = inputIn(said.message, members.get('result'))
     // [SEP-2663] If the tool reports an error, the task has completed: only requests fail.
     if (asked === undefined) task.settle(outcome)
     else this.#asked(asked)
-  }
-
-  unanswered(fault: StreamFault = 'no-response'): void {
-    this.#roundOver()
-    this.#facts.task.fail(fault)
   }
 
   #roundOver(): void {
@@ -194,47 +196,31 @@ interface AskedFacts {
   readonly headers: readonly string[]
 }
 
-/** A further round, or a call whose own request has been answered already. */
-class AskedEndpoint {
-  readonly #id: string
-  readonly #listener: TaskListener
-  readonly #gone = new AbortController()
+/** For a further round. */
+function askEndpoint(asked: AskedFacts, listener: AnswerListener): { leave(): void } {
+  const { parts, task, id } = asked
+  const { maxBytes } = task
+  const { budget } = parts.table
+  const limits = { event: maxBytes, body: maxBytes, budget, owner: task.facts.owner }
+  const gone = new AbortController()
+  sent(asked, gone.signal).then(
+    response => readAnswer(response, id, limits, listener),
+    (error: unknown) => {
+      parts.debug('the endpoint did not answer: %o', error)
+      listener.answered({ kind: 'fault', fault: 'endpoint-failed' })
+    }
+  )
+  return { leave: () => gone.abort() }
+}
 
-  constructor(asked: AskedFacts, listener: TaskListener) {
-    const { parts, task, id } = asked
-    this.#id = id
-    this.#listener = listener
-    const { maxBytes } = task
-    const { budget } = parts.table
-    const limits = { event: maxBytes, body: maxBytes, budget, owner: task.facts.owner }
-    sent(asked, this.#gone.signal).then(
-      response =>
-        readAnswer(response, id, limits, {
-          heard: ({ message, text }) => listener.heard(message, text),
-          answered: answer => this.#answered(answer)
-        }),
-      (error: unknown) => {
-        parts.debug('the endpoint did not answer: %o', error)
-        listener.unanswered('endpoint-failed')
-      }
-    )
-  }
-
-  /** The answer is not wanted any more: the endpoint sees its response close. */
-  leave(): void {
-    this.#gone.abort()
-  }
-
-  #answered(answer: EndpointAnswer): void {
-    if (answer.kind === 'fault') return this.#listener.unanswered(answer.fault)
-    if (answer.kind === 'response') return this.#listener.answered(answer.message, answer.text)
-    const { status, headers, body } = answer
-    const header = (name: string): string | undefined => stringOf(headers[name])
-    const [said] = messagesIn({ status, header }, body, [this.#id])
-    // A status such as 202 accepts the request, but nothing comes after it.
-    if (said === undefined) this.#listener.unanswered('no-response')
-    else this.#listener.answered(said.message, said.text)
-  }
+/** `undefined`: a status that only accepts the request, such as 202. */
+function responseIn({
+  status,
+  headers,
+  body,
+  requestId
+}: EndpointAnswer & { readonly kind: 'relay' }): WrittenMessage | undefined {
+  return messagesIn({ status, header: name => stringOf(headers[name]) }, body, [requestId])[0]
 }
 
 /** Not where the answer is waited for: what waits would hold the request as well. */
@@ -272,14 +258,6 @@ class TaskContext extends HandlerContext {
   }
 }
 
-interface TaskListener {
-  /** A notification, or a request of the endpoint; `text` is how it wrote it. */
-  heard(message: Message, text: string): void
-  answered(message: Message, text: string): void
-  /** There will be no response. Default: the endpoint has ended without one. */
-  unanswered(fault?: StreamFault): void
-}
-
 /** Milliseconds for which the end of a stream is awaited once the response is there. */
 const PATIENCE = 1000
 
@@ -289,7 +267,7 @@ const FIELDS = newFields()
 /** Reads the stream of a call that has become a task to its end, in place of the client. */
 class TaskReader extends SoleReader {
   readonly #stream: Stream
-  readonly #listener: TaskListener
+  readonly #listener: AnswerListener
   #cursor = 0
   #hasResponse = false
   /** The first response under another id. */
@@ -297,7 +275,7 @@ class TaskReader extends SoleReader {
   /** Runs from the response on, as an endpoint may not end its response by itself. */
   readonly #patience = new Timer(() => this.leave())
 
-  constructor(stream: Stream, listener: TaskListener) {
+  constructor(stream: Stream, listener: AnswerListener) {
     super()
     this.#stream = stream
     this.#listener = listener
@@ -332,25 +310,26 @@ class TaskReader extends SoleReader {
     this.wake()
     // What stands in front of the endpoint may have numbered its requests anew.
     if (!this.#hasResponse && this.#foreign !== undefined) this.#answered(this.#foreign)
-    else if (!this.#hasResponse) this.#listener.unanswered()
+    else if (!this.#hasResponse) this.#listener.answered({ kind: 'fault', fault: 'no-response' })
     this.leave()
   }
 
   #read(data: string, known: Message | undefined): void {
     const isKnown = known !== undefined && /^\s*{/.test(data)
     for (const written of isKnown ? [{ message: known, text: data }] : writtenMessages(data)) {
-      const { message, text } = written
+      const { message } = written
       if (this.#hasResponse) return
       if (!isResponse(message)) {
-        if (typeof message.method === 'string') this.#listener.heard(message, text)
+        if (typeof message.method === 'string') this.#listener.heard(written)
       } else if (includesId(this.#stream.requestIds, message.id)) this.#answered(written)
       else this.#foreign ??= written
     }
   }
 
-  #answered({ message, text }: WrittenMessage): void {
+  #answered(written: WrittenMessage): void {
     this.#hasResponse = true
     this.#patience.start(PATIENCE)
-    this.#listener.answered(message, text)
+    const requestId = String(written.message.id)
+    this.#listener.answered({ kind: 'response', requestId, ...written, headers: {} })
   }
 }
