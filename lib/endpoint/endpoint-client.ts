@@ -1,7 +1,6 @@
 // Sends messages to the endpoint as its client would: with its credentials, through all guards.
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Server as TlsServer } from 'node:tls'
 import { nanoid } from 'nanoid'
 import { faultMessage } from '../protocol/errors.js'
 import { isObject, type Message } from '../protocol/json-rpc.js'
@@ -177,7 +176,9 @@ export async function tellEndpoint(
 export function connect(server: Server, socket: Duplex): void {
   // Other servers set this themselves; one of HTTP/2 that allows HTTP/1.1 expects it to be set.
   Object.assign(socket, { server })
-  server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket)
+  // Only servers of TLS listen for the first. To ask for their class by `import` would copy all of
+  // Node's root certificates, 0.3 MB.
+  if (!server.emit('secureConnection', socket)) server.emit('connection', socket)
 }
 
 function urlOf(req: IncomingMessage & { originalUrl?: string }, name: string | undefined): string {
