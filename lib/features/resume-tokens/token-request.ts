@@ -1,6 +1,5 @@
 // What a request says about resume tokens, and the same request without it.
 import { createHash } from 'node:crypto'
-import { stringify } from 'safe-stable-stringify'
 import { isComparable } from '../../protocol/json-bounds.js'
 import { metaOf as metaIn } from '../../protocol/envelope.js'
 import { isObject, isRequest, type Message, paramsOf } from '../../protocol/json-rpc.js'
@@ -91,11 +90,18 @@ export function parametersOf(message: Message, text: string | undefined): string
   // A request that is repeated with answers (2026-07-28) is still the same request.
   const { requestState: _state, inputResponses: _answers, ...params } = paramsOf(message)
   if (!isComparable(params)) return undefined
-  const known = stringify(without(params, [TOKEN, WAIT, PROGRESS])) ?? ''
+  const known = JSON.stringify(without(params, [TOKEN, WAIT, PROGRESS]), sorted)
   const exact = text === undefined || longNumbers(text).length === 0 ? [] : exactIn(text)
   return createHash('sha256')
     .update([known, ...exact].join(' '))
     .digest('base64url')
+}
+
+/** Members in one order, for `JSON.stringify`. */
+function sorted(_name: string, value: unknown): unknown {
+  return isObject(value)
+    ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+    : value
 }
 
 export function whyAnother(
