@@ -169,6 +169,12 @@ export default defineConfig(
     rules: imports([arrow('endpoint', ['access', 'http', 'protocol', 'readers', 'streams'])])
   },
   {
+    files: ['lib/features/hand-off/**'],
+    rules: imports([
+      arrow('features/hand-off', ['endpoint', 'http', 'protocol', 'routes', 'streams'])
+    ])
+  },
+  {
     files: ['lib/features/idempotency/**'],
     rules: imports([
       arrow('features/idempotency', ['access', 'endpoint', 'http', 'protocol', 'routes', 'streams'])

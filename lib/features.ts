@@ -1,4 +1,5 @@
 // The optional parts of one instance, in the order in which they are asked.
+import { HandOff } from './features/hand-off/hand-off.js'
 import { Idempotency } from './features/idempotency/idempotency.js'
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
 import { Listen } from './features/listen/listen.js'
@@ -30,6 +31,7 @@ export function featuresOf(
     carriedBy(resources),
     new Idempotency(parts, answers),
     new Listen(),
+    settings.handoff === 'never' ? undefined : new HandOff(),
     new SlowCalls(settings, parts)
   ].filter(feature => feature !== undefined)
 }

@@ -22,6 +22,7 @@ import type {
   InstanceShelves,
   PostOutcome
 } from './endpoint/instance-parts.js'
+import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { Unanswered } from './endpoint/unanswered.js'
@@ -61,6 +62,7 @@ export class Instance implements RoutesInstance {
   readonly features: readonly Feature[]
   readonly keys: Feature['keys']
   readonly surviving: Feature['surviving']
+  readonly turns: Feature['turns']
   readonly slow: Feature['slow']
   readonly links: Feature['links']
 
@@ -134,6 +136,7 @@ export class Instance implements RoutesInstance {
     )
     this.keys = this.#brought('keys')
     this.surviving = this.#brought('surviving')
+    this.turns = this.#brought('turns')
     this.slow = this.#brought('slow')
     this.links = this.#brought('links')
     const onWires = this.features.map(feature => feature.onWires)
@@ -168,7 +171,7 @@ export class Instance implements RoutesInstance {
   }
 
   /** What the first feature brings that has it. */
-  #brought<Name extends 'keys' | 'surviving' | 'slow' | 'links'>(
+  #brought<Name extends 'keys' | 'surviving' | 'turns' | 'slow' | 'links'>(
     name: Name
   ): Feature[Name] | undefined {
     return this.features.find(feature => feature[name] !== undefined)?.[name]
@@ -201,7 +204,14 @@ export class Instance implements RoutesInstance {
     const { retry, keepAlive, disconnectAfter } = settings
     const lost = (stream: Stream): void => this.count('connection-lost', stream)
     return new Connections(
-      { retry, retryAtWill: retryAtWill(settings), keepAlive, disconnectAfter, lost, debug },
+      {
+        retry,
+        retryAtWill: retryAtWill(retry, settings.resumeInterval),
+        keepAlive,
+        disconnectAfter,
+        lost,
+        debug
+      },
       abandonAfterOf(settings),
       this.table.budget
     )
@@ -221,8 +231,6 @@ function newId(): string {
   return characters.toString('latin1')
 }
 
-/** Reconnection time after a disconnect at will: the limit of `retry`, and its default. */
-const AT_WILL_RETRY = 1000
 /** Answers under keys, calls with tokens, and tasks may each take an eighth of `maxBytes`. */
 const ANSWERS_SHARE = 8
 /** A quarter of `maxBytes`, and of that for one owner, but always one body of the greatest size. */
@@ -249,16 +257,12 @@ function registryLimits(settings: Settings): RegistryLimits {
     maxEventBytes: settings.maxBytes,
     maxBytes: settings.maxBytes,
     maxStreams: settings.maxStreams,
-    handoffQuiet: settings.handoffQuiet,
-    handoffAfter: settings.handoffAfter,
+    handOff:
+      settings.handoff === 'never'
+        ? undefined
+        : new HandOffTimes(settings.handoffQuiet, settings.handoffAfter),
     abandonAfter: abandonAfterOf(settings)
   }
-}
-
-/** The reconnection time, in milliseconds, of clients that are disconnected at will. */
-function retryAtWill({ retry, resumeInterval }: Settings): number {
-  const highest = Math.min(retry ?? AT_WILL_RETRY, AT_WILL_RETRY)
-  return Math.max(highest, Math.round(resumeInterval.min * 1000))
 }
 
 function answerLimits(settings: Settings): IdempotencyLimits {

@@ -1,12 +1,14 @@
 // What an optional part of the middleware may take part in. The core names none: it asks each.
 import type { IncomingMessage } from 'node:http'
+import type { StreamName } from '../protocol/event-id.js'
 import type { Message } from '../protocol/json-rpc.js'
 import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
 import type { Here, KeptValue, NameKind } from '../streams/directory.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { Keyed } from './keyed-call.js'
-import type { SavedResult } from '../streams/finished-streams.js'
+import type { FoundStream, SavedResult } from '../streams/finished-streams.js'
+import type { Stream } from '../streams/stream.js'
 import type { RequestContext } from './request-context.js'
 import type { SlowAnswers } from './streamed-run.js'
 
@@ -81,6 +83,14 @@ export interface LastingSessions {
   mayBeRevived(session: string): boolean
 }
 
+/** Streams that stop for the answers of their client. */
+export interface Turns {
+  /** A POST to the URL of a stream. */
+  answered(context: RequestContext, found: FoundStream, name: StreamName): Promise<void>
+  /** A client has come back: answers it, if it is to send its answers first. `false`: it is not. */
+  mustAnswer(context: RequestContext, stream: Stream, cursor: number | undefined): boolean
+}
+
 export interface Feature {
   /** What the query of a request names: with that, it is ours, whatever else it is. */
   namedByHead?(req: IncomingMessage): readonly Named[]
@@ -103,6 +113,7 @@ export interface Feature {
   answerSaved?(context: RequestContext, saved: SavedResult): Answer | undefined
   readonly keys?: CallKeys
   readonly surviving?: LastingSessions
+  readonly turns?: Turns
   readonly slow?: SlowAnswers
   readonly links?: { for(caller: Caller): MakeLink }
   /** For transports that are no HTTP. */

@@ -153,22 +153,10 @@ export function endSession(
 }
 
 /** The client has answered at the endpoint, not at the stream URL. */
-function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
+export function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
   // A client that follows links may do both; it counts as one that waits.
   if (stream.followsLinks) return
   stream.noteDirectAnswer()
   if (stream.sessionId !== undefined)
     parts.sessions.noteDirectAnswer(stream.owner, stream.sessionId)
-}
-
-/** Notes answers to our own pings. `true`: there is nothing else in the POST. */
-export function notePongs({ instance, facts, session, owner }: RequestContext): boolean {
-  let count = 0
-  for (const id of facts.answered) {
-    const stream = instance.table.index.findPinged(id)
-    if (stream === undefined || stream.owner !== owner || stream.sessionId !== session) continue
-    noteDirectAnswer(instance, stream)
-    count++
-  }
-  return count > 0 && count === facts.count
 }

@@ -1,7 +1,6 @@
 // The list of routes: the first one that has an answer to a request gives it.
 import { calls, endpoint } from './endpoint.js'
 import { beforeEndpoint, featureByHead, featureByMessage } from './features.js'
-import { ownAnswers } from './client-answers.js'
 import { inexact, oversized } from './oversized.js'
 import { loopback, ownerFailed, post } from './post.js'
 import { resume } from './resume-at-endpoint.js'
@@ -13,10 +12,9 @@ const byMessages: readonly Route[] = [
   inexact,
   // A message that names something that another instance has.
   context => context.instance.others?.byMessage(context),
-  // `stream/resume` and the like, `resources/stream`, and methods about tasks.
+  // `stream/resume` and the like, `resources/stream`, methods about tasks; and answers to requests
+  // of ours, or that the endpoint has got already.
   featureByMessage,
-  // Answers to requests of ours, and answers that the endpoint has got already.
-  ownAnswers,
   oversized,
   // A key under which another instance has a call.
   context => context.instance.others?.byKey(context),

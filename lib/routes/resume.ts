@@ -10,8 +10,9 @@ import { noContent } from '../http/reply.js'
 import { responseSink } from '../endpoint/response-sink.js'
 import { writeStreamHead } from '../endpoint/stream-headers.js'
 import type { RequestContext } from '../endpoint/request-context.js'
+import type { Context } from './route.js'
 
-export function resumeStream(context: RequestContext, found: FoundStream, name: StreamName): void {
+export function resumeStream(context: Context, found: FoundStream, name: StreamName): void {
   const next = nextFor(found, name, context.lastEventId)
   switch (next.kind) {
     case 'invalid':
@@ -20,10 +21,11 @@ export function resumeStream(context: RequestContext, found: FoundStream, name: 
       return refuseAndCount(context, 410, next.fault, { stream: next.stream })
     case 'nothing':
       return nothingLeft(context, found.value)
-    case 'wait':
-      return waitForAnswers(context, next.stream, next.cursor)
-    case 'events':
-      return followTurn(context, next.stream, next.cursor, name, next.isWholeTurn)
+    case 'events': {
+      const { stream, cursor, given } = next
+      if (context.instance.turns?.mustAnswer(context, stream, given) === true) return
+      return followTurn(context, stream, cursor, name, given === undefined)
+    }
   }
 }
 
@@ -34,13 +36,12 @@ type Next =
   /** An error: what follows its cursor is no longer kept. */
   | { readonly kind: 'gone'; readonly fault: StreamFault; readonly stream?: Stream }
   | { readonly kind: 'nothing' }
-  /** Nothing until it has answered the requests up to a cursor. */
-  | { readonly kind: 'wait'; readonly stream: Stream; readonly cursor: number }
   | {
       readonly kind: 'events'
       readonly stream: Stream
       readonly cursor: number
-      readonly isWholeTurn: boolean
+      /** The cursor that it has named itself. */
+      readonly given: number | undefined
     }
 
 function nextFor(found: FoundStream, name: StreamName, lastEventId = ''): Next {
@@ -54,19 +55,7 @@ function nextFor(found: FoundStream, name: StreamName, lastEventId = ''): Next {
   const cursor = given ?? startOf(stream, name)
   if (stream.log.hasEvicted(cursor)) return { kind: 'gone', fault: 'events-evicted', stream }
   if (stream.isEnded && cursor === stream.last) return { kind: 'nothing' }
-  const turn =
-    stream.state === 'waiting' ? stream.inputWait?.nextTurnCursor(given, stream.last) : undefined
-  return turn === undefined
-    ? { kind: 'events', stream, cursor, isWholeTurn: given === undefined }
-    : { kind: 'wait', stream, cursor: turn }
-}
-
-/** 204 (SEP-1335): no connection is held until the client POSTs its answers. */
-function waitForAnswers(context: RequestContext, stream: Stream, cursor: number): void {
-  context.instance.debug('stream %s waits for its client: 204', label(stream))
-  if (context.method !== 'HEAD') stream.inputWait?.acknowledged(cursor)
-  stream.signOfLife()
-  noContent(context.res)
+  return { kind: 'events', stream, cursor, given }
 }
 
 export function hasMissedNothing({ state, last }: Tombstone, cursor: number): boolean {

@@ -1,5 +1,5 @@
 // What a route is, and how the first route that has an answer is found.
-import type { Answer, CallKeys, Feature, LastingSessions } from '../endpoint/feature.js'
+import type { Answer, CallKeys, Feature, LastingSessions, Turns } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
@@ -13,6 +13,8 @@ export interface RoutesInstance extends InstanceParts {
   readonly features: readonly Feature[]
   /** `undefined`: no client can ask for a call again. */
   readonly keys: CallKeys | undefined
+  /** `undefined`: no stream stops for its client. */
+  readonly turns: Turns | undefined
   /** `undefined`: clients just wait for a slow endpoint. */
   readonly slow: SlowAnswers | undefined
   /** Sessions that outlive their process; `undefined`: off. */

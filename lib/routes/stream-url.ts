@@ -9,7 +9,6 @@ import { canAnswer, guarded, noContent } from '../http/reply.js'
 import { cancellation, type RequestId } from '../protocol/json-rpc.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { tellEndpoint } from '../endpoint/endpoint-client.js'
-import { takeAnswers } from './client-answers.js'
 import { resumeStream } from './resume.js'
 import type { Answer, Context } from './route.js'
 
@@ -24,33 +23,41 @@ export function streamUrl(context: Context): Answer | undefined {
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS']
 
-function answerStreamUrl(context: Context, names: readonly string[]): unknown {
+async function answerStreamUrl(context: Context, names: readonly string[]): Promise<void> {
   const { instance, method } = context
   // Before any look-up, so that a foreign page learns nothing about streams.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
-  const methods = instance.handoff === 'never' ? METHODS.filter(name => name !== 'POST') : METHODS
+  const { turns } = instance
+  const methods = turns === undefined ? METHODS.filter(name => name !== 'POST') : METHODS
   if (!methods.includes(method))
     return refuseUrl(context, 405, 'method-not-allowed', { headers: { Allow: methods.join(', ') } })
 
-  const [name = ''] = names
-  return answerNamed(context, names.length === 1 ? parseStreamName(name) : undefined)
-}
-
-/** @param name of the stream; `undefined`: it is known to be none. */
-export async function answerNamed(
-  context: RequestContext,
-  name: StreamName | undefined
-): Promise<void> {
-  const { instance, method, res } = context
-  const found = name === undefined ? UNKNOWN : await instance.directory.find('stream', name.id)
-  if (!canAnswer(res)) return
-  const why = authorize(context, found, 'stream url', name?.start)
-  if (name === undefined || !isKnown(found) || why !== undefined)
-    return refuseAndCount(context, 404, 'stream-unknown', { why })
+  const [text = ''] = names
+  const name = names.length === 1 ? parseStreamName(text) : undefined
+  const found = await findNamed(context, name)
+  if (found === undefined || name === undefined) return
   if (method === 'DELETE') return cancelStream(context, found)
   noteFollowsLinks(context, found)
-  if (method === 'POST') return takeAnswers(context, found, name)
-  resumeStream(context, found, name)
+  if (method === 'POST') await turns?.answered(context, found, name)
+  else resumeStream(context, found, name)
+}
+
+/**
+ * `undefined`: the request has been refused, or its client has left.
+ *
+ * @param name `undefined`: it is known to be none.
+ */
+export async function findNamed(
+  context: RequestContext,
+  name: StreamName | undefined
+): Promise<FoundStream | undefined> {
+  const { instance, res } = context
+  const found = name === undefined ? UNKNOWN : await instance.directory.find('stream', name.id)
+  if (!canAnswer(res)) return undefined
+  const why = authorize(context, found, 'stream url', name?.start)
+  if (isKnown(found) && why === undefined) return found
+  refuseAndCount(context, 404, 'stream-unknown', { why })
+  return undefined
 }
 
 function noteFollowsLinks({ instance }: RequestContext, found: FoundStream): void {
@@ -66,7 +73,7 @@ function noteFollowsLinks({ instance }: RequestContext, found: FoundStream): voi
 /** Milliseconds that the endpoint may take to accept a cancellation. */
 const PATIENCE = 5000
 
-function cancelStream(context: RequestContext, found: FoundStream): void {
+export function cancelStream(context: RequestContext, found: FoundStream): void {
   const { instance, res } = context
   if (found.kind === 'ended') return noContent(res)
   const stream = found.value

@@ -2,8 +2,7 @@
 import { now } from '../protocol/clock.js'
 import { Timer } from './timer.js'
 import { cancelledRequest, type Message, type RequestId } from '../protocol/json-rpc.js'
-import type { ClientProfile } from '../protocol/revisions.js'
-import type { StreamKind, StreamLimits, StreamState } from './stream-types.js'
+import type { AskingStream, HandOffRules } from './stream-types.js'
 import { ServerRequests } from './server-requests.js'
 
 /** How many times as long as for quiet a stream is waited for that is never quiet. */
@@ -13,42 +12,40 @@ const LONGEST_WAIT_FACTOR = 20
 const LEAST_FOR_PING = 1000
 
 /** The stream that is handed off. */
-export interface InputWaitHost {
-  readonly kind: StreamKind
-  readonly state: StreamState
-  readonly profile: ClientProfile
-  readonly followsLinks: boolean
-  readonly hasReader: boolean
-  readonly readers: { readonly count: number }
-  readonly answersDirectly: boolean
-  /** The process is about to end: a client that is disconnected could not come back. */
-  readonly isClosing: boolean
+export interface InputWaitHost extends AskingStream {
   /** It is the client's turn: `wait`, or only disconnect, to see how the client comes back. */
   stopForAnswers(isHandOff: boolean): void
   /** An answer has come, or is not wanted any more. */
   goOn(): void
 }
 
+/** Where the last reader stopped, after a clean end. */
+interface ReaderLeft {
+  readonly at: number
+  /** The stream waited all the while. */
+  readonly hasWaited: boolean
+  /** Its client had no cursor. */
+  readonly isWholeTurn: boolean
+}
+
 export class InputWait {
   readonly requests = new ServerRequests()
   readonly #host: InputWaitHost
-  readonly #limits: StreamLimits
+  readonly #rules: HandOffRules | undefined
   readonly #timer = new Timer(() => this.watch())
   #lastEventAt = 0
   /** When the oldest unanswered question was sent. */
   #askedAt = 0
-  /** Where the last reader stopped, and whether the stream waited all the while. */
-  #closedCleanly:
-    { readonly at: number; readonly hasWaited: boolean; readonly isWholeTurn: boolean } | undefined
+  #left: ReaderLeft | undefined
   #hasWaited = false
   /** When its client was sent a ping; `undefined`: it was not. */
   #pingedAt: number | undefined
   /** The reader that follows came without a cursor: it is given the whole turn. */
   #isWholeTurn = false
 
-  constructor(host: InputWaitHost, limits: StreamLimits) {
+  constructor(host: InputWaitHost, rules: HandOffRules | undefined) {
     this.#host = host
-    this.#limits = limits
+    this.#rules = rules
   }
 
   asked(id: RequestId, sequence: number): void {
@@ -63,18 +60,8 @@ export class InputWait {
     this.#lastEventAt = now()
   }
 
-  /**
-   * Whether to ping before the first question: clients that handle one request after the other
-   * would not answer behind it.
-   */
   get needsPing(): boolean {
-    const { kind, state, profile, followsLinks } = this.#host
-    const mayKeepAnswers =
-      kind === 'request' &&
-      state === 'live' &&
-      profile.handoff === 'when-links-followed' &&
-      !followsLinks
-    return mayKeepAnswers && this.#pingedAt === undefined && !this.#host.answersDirectly
+    return this.#pingedAt === undefined && this.#rules?.needsPing(this.#host) === true
   }
 
   pinged(id: RequestId, sequence: number): void {
@@ -93,7 +80,7 @@ export class InputWait {
   }
 
   readerCame(): void {
-    this.#closedCleanly = undefined
+    this.#left = undefined
     this.#isWholeTurn = false
     this.#hasWaited = this.#host.state === 'waiting'
     // Not in the middle of its coming.
@@ -107,30 +94,20 @@ export class InputWait {
 
   /** `closedCleanlyAt`: it has ended its connection after everything up to there. */
   readerLeft(closedCleanlyAt: number | undefined): void {
-    this.#closedCleanly =
+    this.#left =
       closedCleanlyAt === undefined
         ? undefined
         : { at: closedCleanlyAt, hasWaited: this.#hasWaited, isWholeTurn: this.#isWholeTurn }
   }
 
-  /**
-   * Where a client is told its turn. A reader that closed cleanly speaks for one without cursor.
-   */
-  nextTurnCursor(cursor: number | undefined, last: number): number | undefined {
-    const closed = this.#closedCleanly
-    if (cursor === undefined) {
-      // For a client without a cursor, only a reader without one speaks: a wire may have broken.
-      const hasAll = closed?.isWholeTurn === true && (closed.at === last || closed.hasWaited)
-      return hasAll ? closed.at : undefined
-    }
-    // What has come since a reader closed while the stream waited comes after the answers.
-    const hasSeenAll = closed?.at === cursor && closed.hasWaited
-    return cursor === last || hasSeenAll ? cursor : undefined
+  /** `undefined`: the reader has not left, or its connection may have broken. */
+  get left(): ReaderLeft | undefined {
+    return this.#left
   }
 
   /** The reader before speaks once: what it wrote may not have arrived. */
   acknowledged(cursor: number): void {
-    this.#closedCleanly = undefined
+    this.#left = undefined
     this.requests.acknowledged(cursor)
   }
 
@@ -142,18 +119,20 @@ export class InputWait {
   /** Stops for the answers after quiet, or looks again when it may have been long enough. */
   watch(): void {
     this.#timer.stop()
-    const patience = this.#patience
-    if (patience === undefined) return
+    const rules = this.#rules
+    const patience = this.requests.open.size > 0 ? rules?.patienceWith(this.#host) : undefined
+    if (rules === undefined || patience === undefined) return
+    const isForClient = rules.isForClient(this.#host)
     // A stream that is never quiet must not keep its answers waiting for that.
     const due = Math.min(
       this.#lastEventAt + patience,
       this.#askedAt + LONGEST_WAIT_FACTOR * patience
     )
     const pingDue =
-      this.#isForClient || this.#pingedAt === undefined ? due : this.#pingedAt + LEAST_FOR_PING
+      isForClient || this.#pingedAt === undefined ? due : this.#pingedAt + LEAST_FOR_PING
     const left = Math.max(due, pingDue) - now()
     if (left > 0) this.#timer.start(left)
-    else this.#host.stopForAnswers(this.#isForClient)
+    else this.#host.stopForAnswers(isForClient)
   }
 
   stop(): void {
@@ -165,23 +144,5 @@ export class InputWait {
     this.#askedAt = this.#lastEventAt
     this.#host.goOn()
     this.watch()
-  }
-
-  get #isForClient(): boolean {
-    return this.#host.profile.handoff === 'when-quiet' || this.#host.followsLinks
-  }
-
-  /** Milliseconds of quiet that are waited for; `undefined`: it does not stop. */
-  get #patience(): number | undefined {
-    const { kind, state, profile, readers, hasReader, isClosing } = this.#host
-    const isRunning = kind === 'request' && state === 'live' && !isClosing
-    const mayStop = isRunning && profile.handoff !== 'never'
-    // The first reader must have begun before it can be sent away.
-    if (!mayStop || this.requests.open.size === 0 || readers.count === 0) return undefined
-    if (this.#isForClient) return this.#limits.handoffQuiet
-    // Once: a client that comes back to the endpoint sends its answers there, and one that has
-    // answered a ping may not come back at all.
-    const isTried = this.#host.answersDirectly || readers.count > 1
-    return isTried || !hasReader ? undefined : this.#limits.handoffAfter
   }
 }

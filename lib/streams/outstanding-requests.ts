@@ -12,7 +12,7 @@ import {
   type RequestId
 } from '../protocol/json-rpc.js'
 import { type BlockFields, dataOf } from '../protocol/sse-fields.js'
-import type { StreamLimits } from './stream-types.js'
+import type { HandOffRules } from './stream-types.js'
 
 export class OutstandingRequests {
   /** The sequence of the last request to the client; 0: there was none. */
@@ -28,12 +28,16 @@ export class OutstandingRequests {
   /** Set with the first request to the client, as most streams have none. */
   #inputWait: InputWait | undefined
   readonly #host: InputWaitHost
-  readonly #limits: StreamLimits
+  readonly #rules: HandOffRules | undefined
 
-  constructor(requestIds: readonly RequestId[], host: InputWaitHost, limits: StreamLimits) {
+  constructor(
+    requestIds: readonly RequestId[],
+    host: InputWaitHost,
+    rules: HandOffRules | undefined
+  ) {
     this.#owed = this.#requestIds = requestIds
     this.#host = host
-    this.#limits = limits
+    this.#rules = rules
   }
 
   get owed(): readonly RequestId[] {
@@ -80,7 +84,7 @@ export class OutstandingRequests {
   }
 
   get #begun(): InputWait {
-    return (this.#inputWait ??= new InputWait(this.#host, this.#limits))
+    return (this.#inputWait ??= new InputWait(this.#host, this.#rules))
   }
 
   #noteMessage(message: Message, sequence: number): void {

@@ -103,10 +103,31 @@ export interface StreamLimits {
   readonly unsent?: UndeliveredLimits | undefined
   /** Bytes of one event. */
   readonly maxEventBytes: number
-  /** Milliseconds of quiet after which a client that follows links is handed the stream. */
-  readonly handoffQuiet: number
-  /** The same for any other: it is disconnected, and shows by how it comes back. */
-  readonly handoffAfter: number
+  /** `undefined`: a stream never stops for the answers of its client. */
+  readonly handOff?: HandOffRules | undefined
+}
+
+/** A stream that has asked its client, or is about to. */
+export interface AskingStream {
+  readonly kind: StreamKind
+  readonly state: StreamState
+  readonly profile: ClientProfile
+  readonly followsLinks: boolean
+  readonly hasReader: boolean
+  readonly readers: { readonly count: number }
+  readonly answersDirectly: boolean
+  /** The process is about to end: a client that is disconnected could not come back. */
+  readonly isClosing: boolean
+}
+
+/** When such a stream stops for the answers. */
+export interface HandOffRules {
+  /** Whether to ping before the first question, as its client may keep its answers. */
+  needsPing(stream: AskingStream): boolean
+  /** It is the client's turn; `false`: it is only disconnected, to see how it comes back. */
+  isForClient(stream: AskingStream): boolean
+  /** Milliseconds of quiet that are waited for; `undefined`: it does not stop. */
+  patienceWith(stream: AskingStream): number | undefined
 }
 
 export interface RegistryLimits extends StreamLimits {

@@ -87,7 +87,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#producer = producer
     this.#host = host
     this.readers = new StreamReaders(init.isConnecting === true)
-    this.#outstanding = new OutstandingRequests(init.requestIds, this, limits)
+    this.#outstanding = new OutstandingRequests(init.requestIds, this, limits.handOff)
     this.#backPressure = new BackPressure(this.log, init, host)
     if (init.resumeInterval !== undefined)
       this.#keepAnyway(createNotification(init.id, init.resumeInterval))

@@ -24,7 +24,7 @@ import { streamNamesIn } from '../../endpoint/mcp-request.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { followTurn } from '../../routes/resume.js'
-import { answerNamed, tellCancelled } from '../../routes/stream-url.js'
+import { cancelStream, findNamed, tellCancelled } from '../../routes/stream-url.js'
 import { reportEvicted } from '../../routes/report-evicted.js'
 import { type IdempotencyLimits, IdempotencyStore, keptOutcomeIn } from './idempotency-store.js'
 import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
@@ -162,16 +162,17 @@ export class Idempotency implements Feature, CallKeys {
   }
 
   /** Cancels a call that has no stream yet, or never gets one; else its stream. */
-  #cancel(
+  async #cancel(
     context: RequestContext,
     call: Here<IdempotentRequest, SettledCall>,
     name: string | undefined
-  ): unknown {
-    if (call.kind === 'unknown') return answerNamed(context, undefined)
-    if (call.kind === 'ended') {
-      const { outcome } = call.value
-      if (outcome.kind !== 'stream') return noContent(context.res)
-      return answerNamed(context, { id: outcome.streamId, start: 0 })
+  ): Promise<void> {
+    if (call.kind !== 'local') {
+      const outcome = call.kind === 'ended' ? call.value.outcome : undefined
+      if (outcome !== undefined && outcome.kind !== 'stream') return noContent(context.res)
+      const stream = outcome && { id: outcome.streamId, start: 0 }
+      const found = await findNamed(context, stream)
+      return found && cancelStream(context, found)
     }
     this.#parts.debug('call cancelled by DELETE before it was answered')
     const { requestIds } = call.value

@@ -40,8 +40,6 @@ interface Retired {
 
 /** Milliseconds for which that is known: after that, the token is treated as invalid. */
 const RETIRED_FOR = 60 * 60 * 1000
-/** Calls are never handed off: the request that waits for a call gets its questions. */
-const NO_HANDOFF = { handoffQuiet: Infinity, handoffAfter: Infinity }
 
 export class CallStore implements CallHost<Call> {
   readonly maxCallBytes: number
@@ -71,8 +69,8 @@ export class CallStore implements CallHost<Call> {
         maxBytes,
         maxStreams: maxCalls,
         maxStreamBytes: maxCallBytes,
-        maxEventBytes: maxCallBytes,
-        ...NO_HANDOFF
+        // They are never handed off: the request that waits for a call gets its questions.
+        maxEventBytes: maxCallBytes
       },
       (_name, stream, error) => {
         if (stream.isEnded) this.#calls.get(stream)?.ended(error?.code)

@@ -4,7 +4,9 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
 import type { RegistryLimits } from '../../../lib/streams/stream-types.js'
 import { cancelled, request } from '../../helpers/mcp.js'
+import { HandOffTimes } from '../../../lib/features/hand-off/hand-off.js'
 import {
+  AFTER,
   append,
   complete,
   FakeReader,
@@ -13,6 +15,7 @@ import {
   newTable,
   open,
   progress,
+  QUIET,
   type Opened
 } from './fakes.js'
 
@@ -23,8 +26,6 @@ afterEach(() => {
   for (const { stream } of opened.splice(0)) stream.cancel()
 })
 
-const QUIET = LIMITS.handoffQuiet
-const AFTER = LIMITS.handoffAfter
 const ANNOUNCED: ClientProfile = { ...MANNERS, handoff: 'when-quiet' }
 
 let table: ReturnType<typeof newTable>
@@ -277,7 +278,9 @@ describe('a ping goes in front of what is asked', () => {
   })
 
   it('and its client has a second for the answer, however soon it would be disconnected', () => {
-    const { stream, reader } = start(MANNERS, 'request', { handoffAfter: 10 })
+    const { stream, reader } = start(MANNERS, 'request', {
+      handOff: new HandOffTimes(QUIET, 10)
+    })
     append(stream, ask('a'))
     pass(999)
     expect(reader.disconnects).toStrictEqual([])

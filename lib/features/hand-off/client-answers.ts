@@ -1,21 +1,19 @@
-// The hand-off (SEP-1335): the client sends its answers in one POST to the stream URL, and the
-// response is the stream's next turn.
-import { label, type StreamName } from '../protocol/event-id.js'
-import type { FoundStream } from '../streams/finished-streams.js'
-import { isResponse, type Message, messagesOf, type RequestId } from '../protocol/json-rpc.js'
-import { cursorOf } from '../protocol/stream-messages.js'
-import { writtenMessages } from '../protocol/json-splice.js'
-import type { Stream } from '../streams/stream.js'
-import { Deadline } from '../streams/timer.js'
-import { errorIn } from '../endpoint/admission.js'
-import { isAccepted, sendToEndpoint } from '../endpoint/endpoint-client.js'
-import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
-import { answer, answerRefusal, canAnswer, noContent, type Refusal } from '../http/reply.js'
-import { readBody } from '../http/request-body.js'
-import { notePongs } from '../endpoint/outcome.js'
-import type { RequestContext } from '../endpoint/request-context.js'
-import { followTurn } from './resume.js'
-import type { Answer, Context } from './route.js'
+// The client sends its answers in one POST to the stream URL, and the response is the stream's next
+// turn.
+import { label, type StreamName } from '../../protocol/event-id.js'
+import type { FoundStream } from '../../streams/finished-streams.js'
+import { isResponse, type Message, messagesOf, type RequestId } from '../../protocol/json-rpc.js'
+import { cursorOf } from '../../protocol/stream-messages.js'
+import { writtenMessages } from '../../protocol/json-splice.js'
+import type { Stream } from '../../streams/stream.js'
+import { Deadline } from '../../streams/timer.js'
+import { errorIn } from '../../endpoint/admission.js'
+import { isAccepted, sendToEndpoint } from '../../endpoint/endpoint-client.js'
+import { refuseAndCount, refuseUrl } from '../../endpoint/refusals.js'
+import { answerRefusal, canAnswer, noContent, type Refusal } from '../../http/reply.js'
+import { readBody } from '../../http/request-body.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
+import { followTurn } from '../../routes/resume.js'
 
 type GivenAnswer = Message & { readonly id: RequestId }
 /** An answer of the client; `text`: its JSON as the client wrote it, if that is known. */
@@ -150,26 +148,4 @@ async function send(
   } finally {
     deadline.clear()
   }
-}
-
-/** Answers to our pings, or that the endpoint has got already: accepted, and not passed on. */
-export function ownAnswers(context: Context): Answer | undefined {
-  const { facts } = context
-  if (facts.answered.length === 0 || facts.isTooMany) return undefined
-  if (!notePongs(context) && !isHandedOver(context)) return undefined
-  return () => {
-    context.instance.debug(
-      'POST of answers that are ours, or that the endpoint has already: accepted, and not passed on'
-    )
-    answer(context.res, 202)
-  }
-}
-
-/** Whether it only repeats answers that came by a hand-off, of which the first counts. */
-function isHandedOver({ instance, facts, session, owner }: Context): boolean {
-  if (session === undefined || !facts.areResponses) return false
-  const streams = instance.table.index.ofSession(session, owner)
-  return facts.answered.every(id =>
-    streams.some(stream => stream.inputWait?.requests.wasHandedOver(id) === true)
-  )
 }
