@@ -26,6 +26,9 @@ export interface CallEndpoint {
   cancelled?(by?: IncomingMessage): void
 }
 
+/** Milliseconds until it is checked again whether requests may be answered. */
+const PAUSE = 100
+
 export class Call extends SoleReader implements Producer {
   readonly facts: CallFacts
   readonly stream: Stream
@@ -34,10 +37,9 @@ export class Call extends SoleReader implements Producer {
   readonly #log: CallLog
   #step = new CallStep(undefined)
   #nextToken: string | undefined
-  readonly #deadline = new CallDeadline(
-    () => this.#isHeld || !this.#mayComeBack,
-    () => this.#answer()
-  )
+  /** Runs for the shortest wait of its requests. */
+  readonly #timer = new Timer(() => this.#isDue())
+  #dueAt = Infinity
   /** How often a client that knows no tokens was told to come again; `undefined` for others. */
   rounds: number | undefined
   endpoint: CallEndpoint | undefined
@@ -85,7 +87,7 @@ export class Call extends SoleReader implements Producer {
     )
     if (reply.isOver) return
     this.wake()
-    if (step.answeredWith === undefined && !this.#log.isDue) this.#deadline.within(wait)
+    if (step.answeredWith === undefined && !this.#log.isDue) this.#answerWithin(wait)
     else this.#answerNow()
   }
 
@@ -114,7 +116,7 @@ export class Call extends SoleReader implements Producer {
   /** Answers the requests that wait as soon as possible, without a result if there is none. */
   #answerNow(): void {
     if (!this.#step.isWaitedFor) return
-    if (this.#isHeld) this.#deadline.within(0)
+    if (this.#isHeld) this.#answerWithin(0)
     else this.#answer()
   }
 
@@ -145,7 +147,7 @@ export class Call extends SoleReader implements Producer {
 
   /** Nothing of it is kept any more: requests with one of its tokens are told why. */
   forget(): void {
-    this.#deadline.stop()
+    this.#stopWaiting()
     const reason = this.#whyForgotten
     for (const token of this.tokens) this.#host.retire(token, this, reason)
     const step = this.#step
@@ -205,7 +207,7 @@ export class Call extends SoleReader implements Producer {
   }
 
   #answer(): void {
-    this.#deadline.stop()
+    this.#stopWaiting()
     const step = this.#step
     if (step.answeredWith === undefined) {
       step.answeredWith = this.#log.takeDue()
@@ -215,6 +217,24 @@ export class Call extends SoleReader implements Producer {
     if (answer !== undefined) step.answer(answer)
     this.#log.release(step.answeredWith)
     this.#rest()
+  }
+
+  /** Unless they are to be answered earlier already. */
+  #answerWithin(milliseconds: number): void {
+    const time = now() + milliseconds
+    if (time >= this.#dueAt) return
+    this.#dueAt = time
+    this.#timer.start(milliseconds)
+  }
+
+  #isDue(): void {
+    if (this.#isHeld || !this.#mayComeBack) this.#timer.start(PAUSE)
+    else this.#answer()
+  }
+
+  #stopWaiting(): void {
+    this.#timer.stop()
+    this.#dueAt = Infinity
   }
 
   #interimAt(place: number): CallAnswer {
@@ -232,43 +252,13 @@ export class Call extends SoleReader implements Producer {
   #left(step: CallStep, reply: CallReply, isCancelled: boolean): void {
     step.leave(reply)
     if (step !== this.#step || step.isWaitedFor) return
-    this.#deadline.stop()
+    this.#stopWaiting()
     // The client has no token to come back with, so the endpoint sees that the client has gone.
     const isLost = step.token === undefined && step.answeredWith === undefined
     // A kept reply is gone only if its key was cancelled, or was not sent again in time.
     if (isCancelled || (isLost && reply.isKept)) this.cancel(reply.req)
     else if (isLost) this.stream.abandon()
     else this.#rest()
-  }
-}
-
-/** Milliseconds until it is checked again whether they may be answered. */
-const PAUSE = 100
-
-/** The shortest wait of its requests; put off for as long as none may be answered. */
-class CallDeadline {
-  readonly #timer: Timer
-  #at = Infinity
-
-  /** @param isHeld whether the answer has to be put off. */
-  constructor(isHeld: () => boolean, due: () => void) {
-    this.#timer = new Timer(() => {
-      if (isHeld()) this.#timer.start(PAUSE)
-      else due()
-    })
-  }
-
-  /** Sets the time to `milliseconds` from now, unless it is earlier already. */
-  within(milliseconds: number): void {
-    const time = now() + milliseconds
-    if (time >= this.#at) return
-    this.#at = time
-    this.#timer.start(milliseconds)
-  }
-
-  stop(): void {
-    this.#timer.stop()
-    this.#at = Infinity
   }
 }
 
