@@ -227,7 +227,8 @@ export default defineConfig(
         'options',
         'protocol',
         'readers',
-        'streams'
+        'streams',
+        'index.js'
       ])
     ])
   },
@@ -241,7 +242,8 @@ export default defineConfig(
         'options',
         'protocol',
         'readers',
-        'streams'
+        'streams',
+        'index.js'
       ])
     ])
   },
@@ -265,13 +267,30 @@ export default defineConfig(
   {
     files: ['lib/features/sessions/**'],
     rules: imports([
-      arrow('features/sessions', ['access', 'endpoint', 'http', 'options', 'protocol', 'streams'])
+      arrow('features/sessions', [
+        'access',
+        'endpoint',
+        'http',
+        'options',
+        'protocol',
+        'streams',
+        'index.js'
+      ])
     ])
   },
   {
     files: ['lib/backplane/**'],
     rules: imports([
-      arrow('backplane', ['access', 'endpoint', 'http', 'options', 'protocol', 'routes', 'streams'])
+      arrow('backplane', [
+        'access',
+        'endpoint',
+        'http',
+        'options',
+        'protocol',
+        'routes',
+        'streams',
+        'index.js'
+      ])
     ])
   },
   {
@@ -280,7 +299,9 @@ export default defineConfig(
   },
   {
     files: ['lib/features/cookie/**'],
-    rules: imports([arrow('features/cookie', ['access', 'endpoint', 'http', 'options'])])
+    rules: imports([
+      arrow('features/cookie', ['access', 'endpoint', 'http', 'options', 'index.js'])
+    ])
   },
   {
     files: ['lib/options/**'],
@@ -290,7 +311,7 @@ export default defineConfig(
   },
   {
     files: ['lib/wires/**'],
-    rules: imports([noNode, arrow('wires', ['protocol', 'streams'])], builtins)
+    rules: imports([noNode, arrow('wires', ['protocol', 'streams', 'index.js'])], builtins)
   },
   {
     // A command of its own: what it has to say it prints.

@@ -1,4 +1,6 @@
 // The entry point `express-mcp-streams/backplane`: other instances, over what connects them.
+// So that what it shares with the middleware is built as one file: each takes heap of its own.
+import '../index.js'
 import { isSecret } from '../options/checks.js'
 import { type BackplanePart, partOf } from '../options/part.js'
 import { isObject } from '../protocol/json-rpc.js'

@@ -1,4 +1,6 @@
 // The entry point `express-mcp-streams/resources`: sends resources as bytes.
+// So that what it shares with the middleware is built as one file: each takes heap of its own.
+import '../index.js'
 import { type ResourcesPart, partOf } from '../options/part.js'
 import type { FeatureCode } from '../endpoint/feature.js'
 import { ResourceAnswers } from './resource-answers.js'

@@ -1,4 +1,6 @@
 // The entry point `express-mcp-streams/cookie`: carries the owner in a signed cookie too.
+// So that what it shares with the middleware is built as one file: each takes heap of its own.
+import '../../index.js'
 import { isSecrets, must } from '../../options/checks.js'
 import { type OwnerCookie, partOf } from '../../options/part.js'
 import { type Schema, settingsFrom } from '../../options/schema.js'

@@ -1,4 +1,6 @@
 // The entry point `express-mcp-streams/sessions`: sessions that outlive their process.
+// So that what it shares with the middleware is built as one file: each takes heap of its own.
+import '../../index.js'
 import { isSecrets, wholeNumber } from '../../options/checks.js'
 import { partOf, type SessionsPart } from '../../options/part.js'
 import { type Schema, settingsFrom } from '../../options/schema.js'

@@ -1,4 +1,6 @@
 // The entry point `express-mcp-streams/tasks`: tasks for an endpoint that has none.
+// So that what it shares with the middleware is built as one file: each takes heap of its own.
+import '../../index.js'
 import { partOf, type TasksPart } from '../../options/part.js'
 import { settingsFrom } from '../../options/schema.js'
 import type { FeatureCode } from '../../endpoint/feature.js'
