@@ -5,15 +5,10 @@ import { replaceBody } from '../../http/request-body.js'
 import { paramsOf } from '../../protocol/json-rpc.js'
 import { taskIdOf, type TaskMethod } from '../../protocol/tasks.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
+import type { StreamedRun } from '../../endpoint/streamed-run.js'
 import { coreText, coreCreatedText, wishOf } from './task-text.js'
 import { send, type TaskPost, type TaskReply } from './task-answer.js'
-import {
-  type EndpointWork,
-  mayBecomeTask,
-  openTask,
-  relatedMessagesOf,
-  type TasksParts
-} from './task-calls.js'
+import { mayBecomeTask, openTask, relatedMessagesOf, type TasksParts } from './task-calls.js'
 import {
   badParams,
   CANCELLED,
@@ -31,7 +26,7 @@ import type { TaskStore } from './task-store.js'
 export async function beginCoreCall(
   shared: TasksParts,
   post: TaskPost,
-  work: EndpointWork
+  work: StreamedRun
 ): Promise<void> {
   const ttl = ttlOf(shared, post)
   if (typeof ttl !== 'number') {

@@ -1,13 +1,14 @@
 // Calls of tools that become tasks (2026-07-28): at once, or without a result in time. The endpoint
 // works on the client's own request.
 import type { IncomingMessage } from 'node:http'
-import { paramsOf, type RequestId } from '../../protocol/json-rpc.js'
+import { paramsOf } from '../../protocol/json-rpc.js'
 import { declaresTasks } from '../../protocol/tasks.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { Stream } from '../../streams/stream.js'
-import type { Detachment, Interim } from '../../endpoint/run-stream.js'
+import type { Detachment } from '../../endpoint/run-stream.js'
+import type { StreamedRun } from '../../endpoint/streamed-run.js'
 import { RelatedMessages } from './related-messages.js'
 import { extensionCreatedText } from './task-text.js'
 import { isLetIn, send, type TaskAdmission, type TaskPost } from './task-answer.js'
@@ -37,16 +38,6 @@ export function relatedMessagesOf(
   return related
 }
 
-export interface EndpointWork {
-  /** `onAnswered` is called when the endpoint answers: then it cannot go on alone any more. */
-  mayGoOnAlone(onAnswered: () => void): void
-  run(): void
-  /** `askedAs`: the request id that the endpoint knows. Default: the client's. */
-  goOnAlone(interim: Interim, askedAs?: RequestId): Detachment
-  /** The endpoint does not get the call, as something else has answered it. */
-  withhold(): void
-}
-
 /** The policy for the tool that a call names; `undefined`: none is set. */
 export function policyOf({ tools }: TasksSettings, { request }: TaskPost): TaskPolicy | undefined {
   const { name } = paramsOf(request)
@@ -58,7 +49,7 @@ export function beginCall(
   shared: TasksParts,
   post: TaskPost,
   policy: TaskPolicy,
-  work: EndpointWork
+  work: StreamedRun
 ): void | Promise<void> {
   const call = new TaskCall(shared, post, work)
   work.mayGoOnAlone(() => call.over())
@@ -71,7 +62,7 @@ async function beginAsked(
   shared: TasksParts,
   post: TaskPost,
   policy: TaskPolicy,
-  work: EndpointWork,
+  work: StreamedRun,
   call: TaskCall
 ): Promise<void> {
   if (!(await mayBecomeTask(shared, post, work))) return
@@ -87,7 +78,7 @@ async function beginAsked(
 export async function mayBecomeTask(
   { admission, parts }: TasksParts,
   post: TaskPost,
-  work: EndpointWork
+  work: StreamedRun
 ): Promise<boolean> {
   const { context, request } = post
   if (!isLetIn(post, await admission.ask(context, request))) {
@@ -102,13 +93,13 @@ export async function mayBecomeTask(
 class TaskCall {
   readonly #shared: TasksParts
   readonly #context: RequestContext
-  readonly #work: EndpointWork
+  readonly #work: StreamedRun
   /** As JSON, since further rounds repeat it; `undefined`: not needed any more. */
   #request: Buffer | undefined
   #isCounted = false
   readonly #waiting = new Waiting(() => void this.become())
 
-  constructor(shared: TasksParts, { context, request, text }: TaskPost, work: EndpointWork) {
+  constructor(shared: TasksParts, { context, request, text }: TaskPost, work: StreamedRun) {
     this.#shared = shared
     this.#context = context
     this.#request = Buffer.from(text ?? JSON.stringify(request))

@@ -36,7 +36,7 @@ import { withTools } from '../resume-tokens/duration-hints.js'
 import { declaringTasks, markedTool, wishOf } from './task-text.js'
 import { beginCoreCall, replyToCoreMethod } from './core-calls.js'
 import { answerPost, settle, TaskAdmission, type TaskPost, type TaskReply } from './task-answer.js'
-import { beginCall, type EndpointWork, policyOf, type TasksParts } from './task-calls.js'
+import { beginCall, policyOf, type TasksParts } from './task-calls.js'
 import { faultOf, replyToMethod } from './task-methods.js'
 import { type TaskRefusal, UNDECLARED } from './task-refusal.js'
 import { type KeptTask, keptTaskIn } from './task.js'
@@ -168,7 +168,7 @@ export class Tasks implements Feature {
   }
 
   /** Begins a call that may become a task; `undefined`: it may not. */
-  #beginFor(context: RequestContext): ((work: EndpointWork) => void) | undefined {
+  #beginFor(context: RequestContext): ((work: StreamedRun) => void) | undefined {
     const shared = this.#shared
     const { parts, settings, admission } = shared
     const mine = asTaskPost(context)
