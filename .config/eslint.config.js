@@ -26,7 +26,7 @@ const noGlobals = [
   'require'
 ]
 
-// Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- features, resources <- routes <- middleware; access <- http;
+// Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- routes <- features, resources <- middleware; access <- http;
 // routes <- backplane <- redis; streams <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },

@@ -5,11 +5,11 @@ import { parseRevision } from '../protocol/revisions.js'
 import type { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts, PostOutcome } from './instance-parts.js'
+import { type HeadInMaking, patchedResponse } from '../http/patched-response.js'
 import { isLoopback } from '../http/loopback.js'
 import { watchBody } from '../http/body-watch.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
-import { watchSession } from './unknown-session.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
@@ -48,6 +48,36 @@ export function watchOutcome(context: RequestContext): void {
     onceOver(res, () => {
       for (const stream of ending) stream.sessionKept()
     })
+}
+
+/**
+ * Notes which sessions the endpoint knows. Its 400 to one that was not handed out here becomes the
+ * 404 of the specification: else, hosts keep it.
+ */
+function watchSession(context: RequestContext): void {
+  const { instance, session, facts, isUnread, res } = context
+  const mayBegin = isUnread || facts.isInitialize
+  if (!mayBegin && (session === undefined || instance.sessions.isSeen(session))) return
+  patchedResponse(res).changeHead(head => {
+    if (head.status >= 200 && head.status < 300) see(context, head)
+    if (isUnknownSession(context, head.status)) head.status = 404
+    return undefined
+  })
+}
+
+function isUnknownSession(context: RequestContext, status: number): boolean {
+  const { instance, session, method } = context
+  if (status !== 400 || session === undefined || instance.sessions.isSeen(session)) return false
+  if (context.learnParsed().isInitialize) return false
+  instance.debug('%s in a session that was not begun here: its 400 becomes 404', method)
+  return true
+}
+
+function see({ instance, session, owner }: RequestContext, head: HeadInMaking): void {
+  const { sessions } = instance
+  const named = head.header('mcp-session-id')
+  if (session !== undefined) sessions.see(owner, session)
+  if (named !== undefined) sessions.see(owner, sessions.nameOf(named))
 }
 
 const NO_IDS: readonly RequestId[] = []

@@ -1,4 +1,6 @@
-// Lets the endpoint answer, and captures its response if that may become a stream.
+// Lets the endpoint answer, and captures its response if that may become a stream; or passes what
+// cannot be tracked.
+import { isOversizedId, MOST_ID_LENGTH } from '../protocol/json-rpc.js'
 import { StreamedRun } from '../endpoint/streamed-run.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import type { Worker } from '../endpoint/feature.js'
@@ -6,10 +8,12 @@ import { workerFor } from './features.js'
 import type { Answer, Context } from './route.js'
 
 export function endpoint(context: Context): Answer {
-  return () => workOn(context)
+  // For calls that may become tasks, or have tokens; and for answers in the endpoint's place.
+  const worker = workerFor(context)
+  return () => workOn(context, worker)
 }
 
-function workOn(context: Context, worker?: Worker): void {
+function workOn(context: Context, worker: Worker | undefined): void {
   const { instance, method, facts, next } = context
   if (facts.isTooMany) {
     instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
@@ -17,8 +21,8 @@ function workOn(context: Context, worker?: Worker): void {
   }
   watchOutcome(context)
   const begin = beginFor(context, worker)
-  // After the response is captured, so that what is kept has these changes as well.
-  negotiate(context)
+  // What the middleware can do is added after the response is captured, so that it is kept as well.
+  for (const feature of instance.features) feature.rewrite?.(context)
   begin()
 }
 
@@ -43,13 +47,34 @@ function whyUntouched(context: Context): string | undefined {
   return 'revision without resumption'
 }
 
-/** Calls that may become tasks, or have tokens; and answers in the endpoint's place. */
-export function calls(context: Context): Answer | undefined {
-  const worker = workerFor(context)
-  return worker && (() => workOn(context, worker))
+/**
+ * Requests with ids that are too long to be kept, or that are no exact numbers in JavaScript: they
+ * pass untouched.
+ */
+export function oversized(context: Context): Answer | undefined {
+  const { method, facts, session } = context
+  if (method !== 'GET' && method !== 'POST') return undefined
+  // A batch that is too large passes untouched anyway, but its session is noted.
+  if (facts.isTooMany) return undefined
+  return facts.isOversized || isOversizedId(session) ? passOversized(context) : undefined
 }
 
-/** Adds to the endpoint's answer what the middleware can do. */
-function negotiate(context: Context): void {
-  for (const feature of context.instance.features) feature.rewrite?.(context)
+/** A request whose id is beyond 2^53: a response could not be written with the same id. */
+export function inexact(context: Context): Answer | undefined {
+  const { facts } = context
+  // Ids in a batch that passes anyway do not count.
+  return facts.isInexact && !facts.isTooMany ? passOversized(context) : undefined
+}
+
+function passOversized({ instance, method, next }: Context): Answer {
+  return () => {
+    instance.debug(
+      '%s passed on untouched: a session id, request id or progress token of more than %d ' +
+        'characters, ' +
+        'or beyond 2^53',
+      method,
+      MOST_ID_LENGTH
+    )
+    next()
+  }
 }

@@ -1,7 +1,6 @@
 // The list of routes: the first one that has an answer to a request gives it.
-import { calls, endpoint } from './endpoint.js'
+import { endpoint, inexact, oversized } from './endpoint.js'
 import { beforeEndpoint, featureByHead, featureByMessage } from './features.js'
-import { inexact, oversized } from './oversized.js'
 import { loopback, ownerFailed, post } from './post.js'
 import { resume } from './resume-at-endpoint.js'
 import type { Route } from './route.js'
@@ -20,7 +19,6 @@ const byMessages: readonly Route[] = [
   context => context.instance.others?.byKey(context),
   // A POST that is sent again under its key.
   beforeEndpoint,
-  calls,
   endpoint
 ]
 

@@ -48,14 +48,17 @@ export class Idempotency implements Feature, CallKeys {
 
   /** A DELETE that names a call by its key: of an MCP client, or a known key. */
   byHead(context: RequestContext): Answer | undefined {
-    const { req, method, hasMcpHeaders } = context
+    const { req, method } = context
     if (method !== 'DELETE') return undefined
     const [stream] = streamNamesIn(req)
     const isKey = (value: string): boolean => this.scoped(context, value) !== undefined
     const name = stream ?? streamParameters(req.url ?? '').find(isKey)
     const call = this.#callNamed(context, name)
     // A key may have the form of a stream's name; any other value is not ours.
-    if (call.kind === 'unknown' && (stream !== undefined || name === undefined || !hasMcpHeaders))
+    if (
+      call.kind === 'unknown' &&
+      (stream !== undefined || name === undefined || !context.hasMcpHeaders)
+    )
       return undefined
     return () => {
       context.giveCookie()

@@ -18,10 +18,10 @@ export class Listen implements Feature {
 
   /** A GET of a session that has a listen channel already. */
   beforeEndpoint(context: RequestContext): Answer | undefined {
-    const { method, session, lastEventId } = context
-    if (method !== 'GET' || session === undefined || lastEventId !== undefined) return undefined
-    if (!context.acceptsEvents || context.isForeign) return undefined
-    return this.#channelFor(context, session)
+    const { method, session } = context
+    if (method !== 'GET' || session === undefined) return undefined
+    if (context.lastEventId !== undefined || !context.acceptsEvents) return undefined
+    return context.isForeign ? undefined : this.#channelFor(context, session)
   }
 
   #channelFor(context: RequestContext, session: string): Answer | undefined {

@@ -51,6 +51,15 @@ describe('the files of lib', () => {
     expect(circleIn(importsOf(`${root}lib`))).toBeUndefined()
   })
 
+  it('of the core import no feature and nothing else around it, types included', () => {
+    const core = ['access', 'endpoint', 'http', 'protocol', 'readers', 'routes', 'streams']
+    const isOfCore = (file: string): boolean => core.includes(file.split('/')[0]!)
+    const arrows = [...importsOf(`${root}lib`)].flatMap(([file, targets]) =>
+      isOfCore(file) ? targets.filter(one => !isOfCore(one)).map(one => `${file} -> ${one}`) : []
+    )
+    expect(arrows).toEqual([])
+  })
+
   it('are at most 100 columns wide, with what prettier does not wrap', () => {
     const wide = filesOf(`${root}lib`).flatMap(file =>
       readFileSync(join(root, 'lib', file), 'utf8')
