@@ -1,7 +1,7 @@
 // One JSON reply: white space while the endpoint is silent, then its response.
 import { now } from '../../protocol/clock.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
-import { isResponse } from '../../protocol/json-rpc.js'
+import { isResponse, type Message } from '../../protocol/json-rpc.js'
 import { writtenMessages } from '../../protocol/json-splice.js'
 import { dataOf, newFields, readBlocks } from '../../protocol/sse-fields.js'
 import type { Stream } from '../../streams/stream.js'
@@ -20,6 +20,8 @@ export class JsonReply extends SoleReader {
   readonly #outgoing: OutgoingAnswers
   readonly #silence = new Waiting(() => this.#breakSilence())
   #isClosed = false
+  /** The sequences of the events that are known to be one response each. */
+  readonly #known = new Set<number>()
 
   /** @param queue says how often the silence is broken. */
   constructor(
@@ -54,7 +56,8 @@ export class JsonReply extends SoleReader {
     outgoing.write(this.#sink, this.#stream.owner, outgoing.answerOf(json))
   }
 
-  wake(): void {
+  wake(said: readonly Message[] = []): void {
+    if (said.length === 1 && said.every(isResponse)) this.#known.add(this.#stream.last)
     if (this.#stream.isEnded) this.finish()
   }
 
@@ -76,7 +79,11 @@ export class JsonReply extends SoleReader {
     for (let cursor = log.first - 1; cursor < log.last;) {
       const batch = log.read(cursor)
       readBlocks(batch.bytes, 0, fields, (bytes, from, to) => {
-        if (fields.isMessage) texts.push(...responsesIn(dataOf(bytes, from, to, fields)))
+        cursor++
+        if (!fields.isMessage) return
+        const text = dataOf(bytes, from, to, fields)
+        const isKnown = this.#known.has(cursor) && text.startsWith('{')
+        texts.push(...(isKnown ? [text] : responsesIn(text)))
       })
       cursor = batch.last
       this.#stream.markWritten(batch, now())

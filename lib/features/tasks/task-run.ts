@@ -292,8 +292,7 @@ class TaskReader extends SoleReader {
     const { log } = this.#stream
     while (this.#cursor < log.last) {
       const batch = log.read(this.#cursor)
-      // It comes by itself, and with what it says if that matters to the stream.
-      const [message] = said.length === 1 && batch.last === this.#cursor + 1 ? said : []
+      const known = batch.last === this.#cursor + 1 ? said : []
       this.#cursor = batch.last
       const texts: string[] = []
       readBlocks(batch.bytes, 0, FIELDS, (bytes, from, to) => {
@@ -302,7 +301,7 @@ class TaskReader extends SoleReader {
       this.#stream.markWritten(batch, now())
       // No client comes back for these events.
       log.evict(Infinity, log.written)
-      for (const text of texts) this.#read(text, message)
+      for (const text of texts) this.#read(text, known)
     }
   }
 
@@ -314,9 +313,8 @@ class TaskReader extends SoleReader {
     this.leave()
   }
 
-  #read(data: string, known: Message | undefined): void {
-    const isKnown = known !== undefined && /^\s*{/.test(data)
-    for (const written of isKnown ? [{ message: known, text: data }] : writtenMessages(data)) {
+  #read(data: string, known: readonly Message[]): void {
+    for (const written of writtenMessages(data, known)) {
       const { message } = written
       if (this.#hasResponse) return
       if (!isResponse(message)) {

@@ -1,7 +1,9 @@
 // What an endpoint says is parsed once on its way to its client, whatever the client gets meanwhile.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { headersFor, notification, post, request } from '../../helpers/mcp.js'
+import { serve } from '../../helpers/serve.js'
 import { serveTasks, answer, send } from '../tasks/setup.js'
 import { answerJson, answerOf, report, serveTokens, tokenOf } from './setup.js'
 
@@ -59,6 +61,20 @@ describe('a call that has become a task', () => {
     const asked = await send(url, 'tasks/get', { taskId })
     await asked.ended
     expect(asked.text).toContain('the answer')
+    expect(parsed()).toBe(1)
+  })
+})
+
+describe('a slow call', () => {
+  it.each(['an event stream', 'JSON'])('of a client that reads %s', async kind => {
+    const endpoint = rawEndpoint(() => undefined)
+    const { url } = await serve(endpoint, { upgradeAfter: 10, jsonKeepAlive: 10 })
+    const accept = kind === 'JSON' ? 'application/json' : 'application/json, text/event-stream'
+    const open = await post(url, report(1), headersFor({ version: '2025-11-25', accept }))
+    const parsed = countParsed('the answer')
+    answerJson(await endpoint.calls.nth(1), result('the answer'))
+    await open.ended
+    expect(open.text).toContain('the answer')
     expect(parsed()).toBe(1)
   })
 })
