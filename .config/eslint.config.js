@@ -311,7 +311,10 @@ export default defineConfig(
   },
   {
     files: ['lib/wires/**'],
-    rules: imports([noNode, arrow('wires', ['protocol', 'streams', 'index.js'])], builtins)
+    rules: imports(
+      [noNode, arrow('wires', ['features/resume-tokens', 'protocol', 'streams', 'index.js'])],
+      builtins
+    )
   },
   {
     // A command of its own: what it has to say it prints.

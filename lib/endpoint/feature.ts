@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { StreamName } from '../protocol/event-id.js'
 import type { Message } from '../protocol/json-rpc.js'
-import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
+import type { TokensForWires, WireResources } from '../protocol/shared-wire.js'
 import type { Here, KeptValue, NameKind } from '../streams/directory.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { InstanceParts } from './instance-parts.js'
@@ -117,7 +117,7 @@ export interface Feature {
   readonly slow?: SlowAnswers
   readonly links?: { for(caller: Caller): MakeLink }
   /** For transports that are no HTTP. */
-  readonly onWires?: { readonly resources?: WireResources; readonly tokens?: WireTokens }
+  readonly onWires?: { readonly resources?: WireResources; readonly tokens?: TokensForWires }
   counts?(): FeatureCounts
   fullness?(): Readonly<Partial<Record<'calls' | 'tasks' | 'keyed', Fullness>>>
   /** The process is about to end; clients come back within so many milliseconds, if at all. */

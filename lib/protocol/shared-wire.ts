@@ -99,6 +99,12 @@ export interface WireTokens {
   join(host: TokensHost): SessionTokens
 }
 
+/** What they are made of. The code comes with the entry point `/wires`. */
+export interface TokensForWires {
+  /** Makes them once, for all wires, of the `TokenCalls` of this instance. */
+  by(make: (calls: object) => WireTokens): WireTokens
+}
+
 /** In `_meta` of each message of a stream: its event id, as nothing else names the stream. */
 const EVENT_ID = 'express-mcp-streams/eventId'
 /** In `_meta` of `notifications/stream/create`: the request, if the stream answers one. */

@@ -18,6 +18,8 @@ import {
 import { faultError } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
+import type { TokenCalls } from '../features/resume-tokens/token-calls.js'
+import { WiresTokens } from '../features/resume-tokens/wire-tokens.js'
 import type { Stream } from '../streams/stream.js'
 import { type SharedStreams, sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
 import { ClientMessages } from './client-messages.js'
@@ -86,6 +88,8 @@ function isStdio(transport: object): boolean {
   )
 }
 
+const tokensOf = (calls: object): WiresTokens => new WiresTokens(calls as TokenCalls)
+
 interface SendOptions {
   readonly relatedRequestId?: RequestId | undefined
 }
@@ -122,7 +126,7 @@ class Session implements TransportLike, WireSession, StreamsSession, ResourcesHo
     this.#wire = new Wire(transport, this, shared.host)
     if (shared.resources !== undefined && hasResources)
       this.#resources = new SessionResources(shared.resources, this)
-    this.#tokens = shared.tokens?.join(this)
+    this.#tokens = shared.tokens?.by(tokensOf).join(this)
   }
 
   // For the SDK's server

@@ -1,17 +1,17 @@
 // What all transports share with the middleware: streams, limits, end.
-import type { WireResources, WireTokens } from '../protocol/shared-wire.js'
+import type { TokensForWires, WireResources } from '../protocol/shared-wire.js'
 import type { StreamsHost, WireSession } from './wire.js'
 
 export class SharedStreams {
   readonly sessions = new Map<string, WireSession>()
   readonly host: StreamsHost
   readonly resources: WireResources | undefined
-  readonly tokens: WireTokens | undefined
+  readonly tokens: TokensForWires | undefined
 
   constructor(
     host: StreamsHost,
     resources: WireResources | undefined,
-    tokens: WireTokens | undefined
+    tokens: TokensForWires | undefined
   ) {
     this.host = host
     this.resources = resources

@@ -4,7 +4,7 @@ import { revisionIn } from '../../protocol/envelope.js'
 import { isRequestId, type Message, type RequestMessage } from '../../protocol/json-rpc.js'
 import { isStateless } from '../../protocol/revisions.js'
 import { declaresStreams } from '../../protocol/stream-messages.js'
-import type { WireTokens } from '../../protocol/shared-wire.js'
+import type { TokensForWires, WireTokens } from '../../protocol/shared-wire.js'
 import type {
   Answer,
   Feature,
@@ -28,15 +28,16 @@ import { Call } from './call.js'
 import { refusalOf } from './token-fault.js'
 import { TokenRun } from './token-run.js'
 import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
-import { WiresTokens } from './wire-tokens.js'
 
 export class ResumeTokens implements Feature {
-  readonly onWires: { readonly tokens: WireTokens }
+  readonly onWires: { readonly tokens: TokensForWires }
   readonly #calls: TokenCalls
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.#calls = new TokenCalls(parts, settings)
-    this.onWires = { tokens: new WiresTokens(this.#calls) }
+    let onWires: WireTokens | undefined
+    const by = (make: (calls: object) => WireTokens): WireTokens => (onWires ??= make(this.#calls))
+    this.onWires = { tokens: { by } }
     parts.outcomes.add(outcome => this.#store.noteOutcome(outcome))
   }
 
