@@ -10,7 +10,7 @@ import type { RequestContext } from './request-context.js'
 import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
 import { withdrawPreference } from './stream-headers.js'
 
-export class StreamedRun extends EndpointRun implements WaitingRun {
+export class StreamedRun extends EndpointRun {
   #runStream: RunStream | undefined
   readonly #initialize: InitializeAnswer | undefined
   readonly #slow: SlowAnswers | undefined
@@ -69,8 +69,7 @@ export class StreamedRun extends EndpointRun implements WaitingRun {
     return this.response.isTaken === undefined && !this.request.res.headersSent
   }
 
-  // WaitingRun
-
+  /** The wait is over: the client gets something in the endpoint's place. */
   openInTheMeantime(meantime: InTheMeantime): void {
     this.stopWaiting()
     this.#stream.openInTheMeantime(meantime)
@@ -153,19 +152,10 @@ function whyNoStream({ status, header }: ResponseHead): string {
     : `it is encoded (${encoding})`
 }
 
-/** A call whose client waits for the endpoint to begin its answer. */
-export interface WaitingRun {
-  /** The endpoint has not begun to answer. */
-  readonly isUndecided: boolean
-  /** The wait is over: the client gets something in the endpoint's place. */
-  openInTheMeantime(meantime: InTheMeantime): void
-  stopWaiting(): void
-}
-
 /** What clients get while an endpoint is slow. */
 export interface SlowAnswers {
   /** Whether the client of a request gets something if its answer takes long. */
   concerns(request: RequestContext): boolean
   /** `undefined`: this request just waits for the endpoint, however long that takes. */
-  begin(request: RequestContext, run: WaitingRun): Waiting | undefined
+  begin(request: RequestContext, run: StreamedRun): Waiting | undefined
 }

@@ -10,7 +10,7 @@ import type { RequestContext } from '../../endpoint/request-context.js'
 import type { RequestFacts } from '../../endpoint/request-facts.js'
 import type { InTheMeantime } from '../../endpoint/run-stream.js'
 import { setUnbuffered } from '../../endpoint/stream-headers.js'
-import type { SlowAnswers, WaitingRun } from '../../endpoint/streamed-run.js'
+import type { SlowAnswers, StreamedRun } from '../../endpoint/streamed-run.js'
 import { inSameContext } from '../../http/handler-context.js'
 import { JsonReply } from './json-reply.js'
 
@@ -72,7 +72,7 @@ export class SlowCalls implements Feature, SlowAnswers {
     return request.facts.requestIds.length > 0 && this.#queueFor(request) !== undefined
   }
 
-  begin(request: RequestContext, run: WaitingRun): Waiting | undefined {
+  begin(request: RequestContext, run: StreamedRun): Waiting | undefined {
     const { facts, isUnread } = request
     const queue = isUnread || mayTakeLong(facts) ? this.#queueFor(request) : undefined
     if (queue === undefined) return undefined
@@ -94,7 +94,7 @@ export class SlowCalls implements Feature, SlowAnswers {
 class HeadWait extends Waiting {
   readonly #calls: SlowCalls
   readonly #request: RequestContext
-  readonly #run: WaitingRun
+  readonly #run: StreamedRun
   /** `undefined`: an event stream. */
   readonly #meantime: InTheMeantime | undefined
   #hasWaitedLonger = false
@@ -102,7 +102,7 @@ class HeadWait extends Waiting {
   constructor(
     calls: SlowCalls,
     request: RequestContext,
-    run: WaitingRun,
+    run: StreamedRun,
     meantime: InTheMeantime | undefined
   ) {
     super(inSameContext(() => this.#isDue()))

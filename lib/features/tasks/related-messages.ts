@@ -33,7 +33,8 @@ interface Question {
 export class RelatedMessages {
   readonly #parts: InstanceParts
   readonly #task: Task
-  readonly #requests = new ResultRequests()
+  /** They wait for the result: in an array, as most tasks have none or one. */
+  #waiting: readonly ResultRequest[] = NOBODY
   /** By request id. Set with the first one, as most tasks ask nothing. */
   #questions: Map<RequestId, Question> | undefined
   #status = 'working'
@@ -47,7 +48,7 @@ export class RelatedMessages {
   }
 
   isAwaitedBy(id: RequestId): boolean {
-    return this.#requests.has(id)
+    return this.#waiting.some(request => request.id === id)
   }
 
   /** The endpoint has asked something on a listen channel, as `text` says: it asks for the task. */
@@ -74,19 +75,33 @@ export class RelatedMessages {
   askAgain(): void {
     for (const question of this.#questions?.values() ?? []) {
       const { sentOn } = question
-      const isThere = sentOn === 'result' ? this.#requests.areListening : sentOn?.isEnded === false
+      const isThere = sentOn === 'result' ? this.#isListenedTo : sentOn?.isEnded === false
       if (!isThere) question.sentOn = this.#send(question.text)
     }
   }
 
   /** If it accepts events, it gets all open requests again: they may have been lost. */
   awaitResult(context: RequestContext, id: RequestId): void {
-    const request = this.#requests.add(context, id)
+    const request = this.#add(context, id)
     if (!request.acceptsEvents) return this.askAgain()
     for (const question of this.#questions?.values() ?? []) {
       request.send(question.text)
       question.sentOn = 'result'
     }
+  }
+
+  get #isListenedTo(): boolean {
+    return this.#waiting.some(request => request.acceptsEvents)
+  }
+
+  #add(context: RequestContext, id: RequestId): ResultRequest {
+    const request = new ResultRequest(context, id)
+    this.#waiting = [...this.#waiting, request]
+    context.res.once('close', () => {
+      this.#waiting = this.#waiting.filter(other => other !== request)
+    })
+    request.begin()
+    return request
   }
 
   /** The endpoint has answered the call. A result gets the id of the task in its `_meta`. */
@@ -135,15 +150,17 @@ export class RelatedMessages {
   }
 
   #send(text: string): Stream | 'result' | undefined {
-    if (!this.#requests.areListening) return this.#sendToListening(text)
-    this.#requests.send(text)
+    if (!this.#isListenedTo) return this.#sendToListening(text)
+    for (const request of this.#waiting) request.send(text)
     return 'result'
   }
 
   #ended(): void {
     const { outcome } = this.#task
     this.#questions = undefined
-    this.#requests.answer(outcome ?? CANCELLED)
+    const waiting = this.#waiting
+    this.#waiting = NOBODY
+    for (const request of waiting) request.answer(outcome ?? CANCELLED)
   }
 
   #sendToListening(text: string): Stream | undefined {
@@ -172,39 +189,6 @@ const CANNOT_ASK = 'The tool asks its client something, which takes a session'
 const MOST_UNREAD = 1024 * 1024
 
 const NOBODY: readonly ResultRequest[] = []
-
-class ResultRequests {
-  /** An array, as most tasks have none or one, and a set takes more memory. */
-  #waiting: readonly ResultRequest[] = NOBODY
-
-  get areListening(): boolean {
-    return this.#waiting.some(request => request.acceptsEvents)
-  }
-
-  has(id: RequestId): boolean {
-    return this.#waiting.some(request => request.id === id)
-  }
-
-  add(context: RequestContext, id: RequestId): ResultRequest {
-    const request = new ResultRequest(context, id)
-    this.#waiting = [...this.#waiting, request]
-    context.res.once('close', () => {
-      this.#waiting = this.#waiting.filter(other => other !== request)
-    })
-    request.begin()
-    return request
-  }
-
-  send(text: string): void {
-    for (const request of this.#waiting) request.send(text)
-  }
-
-  answer(reply: TaskReply): void {
-    const waiting = this.#waiting
-    this.#waiting = NOBODY
-    for (const request of waiting) request.answer(reply)
-  }
-}
 
 class ResultRequest {
   readonly acceptsEvents: boolean
