@@ -1,4 +1,4 @@
-// The optional parts of one instance, in the order in which they are asked.
+// The features of one instance, in the order in which they are asked, and how much each may take.
 import { HandOff } from './features/hand-off/hand-off.js'
 import { Idempotency } from './features/idempotency/idempotency.js'
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
@@ -12,15 +12,10 @@ import type { InstanceParts } from './endpoint/instance-parts.js'
 import type { Settings } from './options/options.js'
 import { codeOf, type Part } from './options/part.js'
 
-/** @param tokens `undefined`: neither resume tokens nor the rounds of `disconnectAfter`. */
-export function featuresOf(
-  settings: Settings,
-  tokens: ResumeTokensSettings | undefined,
-  answers: IdempotencyLimits,
-  parts: InstanceParts,
-  limits: FeatureLimits
-): readonly Feature[] {
+export function featuresOf(settings: Settings, parts: InstanceParts): readonly Feature[] {
   const { sessions, tasks, resources } = settings
+  const tokens = tokensSettings(settings)
+  const limits = featureLimits(settings)
   const carriedBy = (part: Part<string> | false | undefined): Feature | undefined =>
     codeOf<FeatureCode>(part || undefined)?.(parts, limits)
   return [
@@ -29,9 +24,69 @@ export function featuresOf(
     carriedBy(tasks),
     tokens && new ResumeTokens(parts, tokens),
     carriedBy(resources),
-    new Idempotency(parts, answers),
+    new Idempotency(parts, answerLimits(settings)),
     new Listen(),
     settings.handoff === 'never' ? undefined : new HandOff(),
     new SlowCalls(settings, parts)
   ].filter(feature => feature !== undefined)
+}
+
+/** Answers under keys, calls with tokens, and tasks may each take an eighth of `maxBytes`. */
+const ANSWERS_SHARE = 8
+
+const NO_TOKENS = { after: 0, offer: 'asked', methods: [], hints: {} } as const
+
+/** Milliseconds without a connection after which a running call is abandoned. */
+export function abandonAfterOf({ resumeInterval }: Settings): number {
+  return Math.ceil(resumeInterval.max * 1000)
+}
+
+/** Milliseconds that results of calls are kept, delivered or not. */
+export function keptFor(settings: Settings): number {
+  return Math.max(1, settings.window, abandonAfterOf(settings))
+}
+
+function answerLimits(settings: Settings): IdempotencyLimits {
+  return {
+    maxCalls: settings.maxStreams,
+    window: keptFor(settings),
+    maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
+    abandonAfter: abandonAfterOf(settings)
+  }
+}
+
+/** `undefined`: there are neither resume tokens nor the rounds of `disconnectAfter`. */
+function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
+  const { disconnectAfter, maxRounds, maxStreams, maxStreamBytes, window } = settings
+  if (settings.resumeTokens === false && disconnectAfter === null) return undefined
+  const tokens = settings.resumeTokens === false ? NO_TOKENS : settings.resumeTokens
+  return {
+    areOn: settings.resumeTokens !== false,
+    shedAfter: disconnectAfter,
+    maxRounds,
+    after: tokens.after,
+    offer: tokens.offer,
+    methods: tokens.methods === 'all' ? 'all' : new Set(tokens.methods),
+    hints: new Map(Object.entries(tokens.hints)),
+    limits: {
+      maxCalls: maxStreams,
+      maxCallBytes: maxStreamBytes,
+      maxBytes: bytesOfCalls(settings),
+      window,
+      abandonAfter: abandonAfterOf(settings),
+      keptFor: keptFor(settings)
+    }
+  }
+}
+
+function featureLimits(settings: Settings): FeatureLimits {
+  return {
+    maxEntries: settings.maxStreams,
+    maxEntryBytes: settings.maxStreamBytes,
+    maxBytes: bytesOfCalls(settings)
+  }
+}
+
+function bytesOfCalls({ maxBytes, maxStreamBytes }: Settings): number {
+  return Math.max(maxStreamBytes, Math.ceil(maxBytes / ANSWERS_SHARE))
 }

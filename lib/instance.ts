@@ -23,15 +23,13 @@ import type {
   PostOutcome
 } from './endpoint/instance-parts.js'
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
-import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
 import { ProgressReports } from './endpoint/progress-reports.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
 import type { Context, OtherInstancesCode, RoutesInstance } from './routes/route.js'
-import type { Feature, FeatureLimits } from './endpoint/feature.js'
-import { featuresOf } from './features.js'
+import type { Feature } from './endpoint/feature.js'
+import { abandonAfterOf, featuresOf, keptFor } from './features.js'
 import { SharedStreams } from './wires/shared-streams.js'
-import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
 import { debug, debugStream, publish, publishLink } from './diagnostics.js'
@@ -127,13 +125,7 @@ export class Instance implements RoutesInstance {
     this.bodies = bodyQuota(settings)
     this.progress = progress === false ? undefined : new ProgressReports(progress)
     this.unanswered = new Unanswered(this, maxStreams)
-    this.features = featuresOf(
-      settings,
-      tokensSettings(settings),
-      answerLimits(settings),
-      this,
-      featureLimits(settings)
-    )
+    this.features = featuresOf(settings, this)
     this.keys = this.#brought('keys')
     this.surviving = this.#brought('surviving')
     this.turns = this.#brought('turns')
@@ -231,23 +223,9 @@ function newId(): string {
   return characters.toString('latin1')
 }
 
-/** Answers under keys, calls with tokens, and tasks may each take an eighth of `maxBytes`. */
-const ANSWERS_SHARE = 8
 /** A quarter of `maxBytes`, and of that for one owner, but always one body of the greatest size. */
 const BODIES_SHARE = 4
 const OWNER_SHARE = 4
-
-const NO_TOKENS = { after: 0, offer: 'asked', methods: [], hints: {} } as const
-
-/** Milliseconds without a connection after which a running call is abandoned. */
-function abandonAfterOf({ resumeInterval }: Settings): number {
-  return Math.ceil(resumeInterval.max * 1000)
-}
-
-/** Milliseconds that results of calls are kept, delivered or not. */
-function keptFor(settings: Settings): number {
-  return Math.max(1, settings.window, abandonAfterOf(settings))
-}
 
 function registryLimits(settings: Settings): RegistryLimits {
   return {
@@ -265,52 +243,7 @@ function registryLimits(settings: Settings): RegistryLimits {
   }
 }
 
-function answerLimits(settings: Settings): IdempotencyLimits {
-  return {
-    maxCalls: settings.maxStreams,
-    window: keptFor(settings),
-    maxBytes: Math.ceil(settings.maxBytes / ANSWERS_SHARE),
-    abandonAfter: abandonAfterOf(settings)
-  }
-}
-
-/** `undefined`: there are neither resume tokens nor the rounds of `disconnectAfter`. */
-function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
-  const { disconnectAfter, maxRounds, maxStreams, maxStreamBytes, window } = settings
-  if (settings.resumeTokens === false && disconnectAfter === null) return undefined
-  const tokens = settings.resumeTokens === false ? NO_TOKENS : settings.resumeTokens
-  return {
-    areOn: settings.resumeTokens !== false,
-    shedAfter: disconnectAfter,
-    maxRounds,
-    after: tokens.after,
-    offer: tokens.offer,
-    methods: tokens.methods === 'all' ? 'all' : new Set(tokens.methods),
-    hints: new Map(Object.entries(tokens.hints)),
-    limits: {
-      maxCalls: maxStreams,
-      maxCallBytes: maxStreamBytes,
-      maxBytes: bytesOfCalls(settings),
-      window,
-      abandonAfter: abandonAfterOf(settings),
-      keptFor: keptFor(settings)
-    }
-  }
-}
-
-function featureLimits(settings: Settings): FeatureLimits {
-  return {
-    maxEntries: settings.maxStreams,
-    maxEntryBytes: settings.maxStreamBytes,
-    maxBytes: bytesOfCalls(settings)
-  }
-}
-
 function bodyQuota({ maxBytes, maxBodyBytes }: Settings): Quota {
   const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
   return new Quota(all, atMost(Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE))))
-}
-
-function bytesOfCalls({ maxBytes, maxStreamBytes }: Settings): number {
-  return Math.max(maxStreamBytes, Math.ceil(maxBytes / ANSWERS_SHARE))
 }

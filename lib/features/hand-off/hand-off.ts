@@ -2,8 +2,9 @@
 // connected. A stream that has asked its client something ends the response once it is quiet; the
 // client sends its answers in one POST to the stream URL, and gets the next turn. In this file:
 // when and for whom a stream stops, with which reconnection time, and who gets a 204 when it is
-// back. How a connection is ended is in `readers/connection.ts` (`disconnect`), what a stream has
-// asked in `streams/input-wait.ts`, what a client is expected to do in `protocol/revisions.ts`.
+// back. How a connection ends is in `readers/connection.ts` (`disconnect`), also when its handler
+// asks for it or its age is `disconnectAfter`; what a stream has asked is in
+// `streams/input-wait.ts`, and what is expected of each client in `protocol/revisions.ts`.
 import { label, type StreamName } from '../../protocol/event-id.js'
 import type { ResumeInterval } from '../../protocol/stream-messages.js'
 import type { FoundStream } from '../../streams/finished-streams.js'
