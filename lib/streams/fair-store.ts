@@ -1,5 +1,6 @@
 // A store with limits: at each, the owner that has most makes room.
-import { now } from '../protocol/clock.js'
+import { LRUCache } from 'lru-cache'
+import { CLOCK, now } from '../protocol/clock.js'
 import { FairShares } from './fair-shares.js'
 import { Member } from './linked-list.js'
 
@@ -22,14 +23,9 @@ class Entry<V> extends Member<Entry<V>> {
     readonly key: string,
     readonly owner: string,
     readonly value: V,
-    readonly size: number,
-    public until: number
+    readonly size: number
   ) {
     super()
-  }
-
-  get isOver(): boolean {
-    return this.until !== Infinity && now() > this.until
   }
 }
 
@@ -41,22 +37,30 @@ export class FairStore<V extends object> {
   readonly #max: number
   readonly #sizeOf: (value: V) => number
   readonly #onEvict: (value: V, key: string, isEviction: boolean) => void
-  readonly #ttl: number
-  readonly #updateAgeOnGet: boolean
-  /** In the order in which their time has started. */
-  readonly #entries = new Map<string, Entry<V>>()
+  readonly #entries: LRUCache<string, Entry<V>>
   readonly #shares = new FairShares<Entry<V>>()
-  #size = 0
   #purgedAt = -Infinity
 
   constructor(options: FairStoreOptions<V>) {
-    const { maxSize, max = Infinity, ttl = Infinity, updateAgeOnGet = false } = options
+    const { maxSize, max = Infinity, ttl = 0, updateAgeOnGet = false } = options
     this.#maxSize = maxSize
     this.#max = max
-    this.#ttl = ttl
-    this.#updateAgeOnGet = updateAgeOnGet
     this.#sizeOf = options.sizeOf ?? (() => 1)
     this.#onEvict = options.onEvict ?? (() => undefined)
+    this.#entries = new LRUCache({
+      maxSize,
+      sizeCalculation: ({ size }) => size,
+      ttl,
+      perf: CLOCK,
+      // By default, the cache reuses a reading of the clock for a millisecond.
+      ttlResolution: 0,
+      updateAgeOnGet,
+      dispose: (entry, _key, why) => {
+        this.#shares.drop(entry.owner, entry)
+        this.#shares.grow(entry.owner, -entry.size)
+        if (why === 'expire') this.#onEvict(entry.value, entry.key, false)
+      }
+    })
   }
 
   /** How many entries there are. */
@@ -65,74 +69,49 @@ export class FairStore<V extends object> {
   }
 
   get size(): number {
-    return this.#size
+    return this.#entries.calculatedSize
   }
 
   get(key: string): V | undefined {
     const entry = this.#entries.get(key)
-    if (entry === undefined || this.#hasExpired(entry)) return undefined
-    if (this.#updateAgeOnGet) {
-      entry.until = now() + this.#ttl
-      this.#entries.delete(key)
-      this.#entries.set(key, entry)
-    }
+    if (entry === undefined) return undefined
     this.#shares.put(entry.owner, entry)
     return entry.value
   }
 
   /** The same, without counting as a use. */
   peek(key: string): V | undefined {
-    const entry = this.#entries.get(key)
-    return entry === undefined || entry.isOver ? undefined : entry.value
+    return this.#entries.peek(key)?.value
   }
 
   /** `false`: larger than `maxSize`, not kept. `ttl`: in milliseconds, for this entry. */
-  set(key: string, owner: string, value: V, ttl = this.#ttl): boolean {
-    this.delete(key)
+  set(key: string, owner: string, value: V, ttl?: number): boolean {
+    this.#entries.delete(key)
     const size = this.#sizeOf(value)
     if (size > this.#maxSize) return false
     this.#makeRoom(size)
-    const entry = new Entry(key, owner, value, size, ttl === Infinity ? ttl : now() + ttl)
-    this.#size += size
+    const entry = new Entry(key, owner, value, size)
     this.#shares.grow(owner, size)
     this.#shares.put(owner, entry)
-    this.#entries.set(key, entry)
+    this.#entries.set(key, entry, ttl === undefined ? {} : { ttl })
     return true
   }
 
   /** Entries whose time has started in the last `time` milliseconds, the latest first. */
   *since(time: number): Generator<readonly [key: string, value: V]> {
-    const from = now() + this.#ttl - time
-    for (const { key, value, until, isOver } of [...this.#entries.values()].reverse()) {
-      if (until < from) return
-      if (!isOver) yield [key, value]
+    for (const [key, { value }] of this.#entries.entries()) {
+      if (this.#entries.ttl - this.#entries.getRemainingTTL(key) > time) return
+      yield [key, value]
     }
   }
 
   delete(key: string): void {
-    const entry = this.#entries.get(key)
-    if (entry !== undefined) this.#drop(entry)
+    this.#entries.delete(key)
   }
 
   /** Removes expired entries. */
   purgeStale(): void {
-    for (const entry of this.#entries.values()) this.#hasExpired(entry)
-  }
-
-  /** `true`: it is removed. */
-  #hasExpired(entry: Entry<V>): boolean {
-    if (!entry.isOver) return false
-    this.#drop(entry)
-    this.#onEvict(entry.value, entry.key, false)
-    return true
-  }
-
-  #drop(entry: Entry<V>): void {
-    const { key, owner, size } = entry
-    this.#entries.delete(key)
-    this.#size -= size
-    this.#shares.drop(owner, entry)
-    this.#shares.grow(owner, -size)
+    this.#entries.purgeStale()
   }
 
   #hasRoom(size: number): boolean {
@@ -149,8 +128,8 @@ export class FairStore<V extends object> {
     while (!this.#hasRoom(size)) this.#evict(this.#shares.next() as Entry<V>)
   }
 
-  #evict(entry: Entry<V>): void {
-    this.#drop(entry)
-    this.#onEvict(entry.value, entry.key, true)
+  #evict({ key, value }: Entry<V>): void {
+    this.#entries.delete(key)
+    this.#onEvict(value, key, true)
   }
 }

@@ -10,8 +10,6 @@ import { root, run } from './project.js'
 /** Packages of parts that have a door of their own. */
 const OF_DOORS = {
   'features/cookie': ['cookie', 'cookie-parser', 'cookie-signature'],
-  'features/tasks': ['lru-cache'],
-  wires: ['lru-cache'],
   resources: ['accepts', 'content-disposition', 'etag', 'fresh', 'mime-types', 'range-parser']
 }
 
@@ -42,7 +40,7 @@ async function bundle(
 describe('the main entry point', () => {
   it.each(['index.js', 'index.cjs'])('loads no package of a door, %s', async file => {
     const { packages } = await bundle(file)
-    expect(packages).toEqual(['debug'])
+    expect(packages.sort()).toEqual(['debug', 'lru-cache'])
   })
 
   it('has at most 216 kB, minified', async () => {
@@ -56,7 +54,7 @@ describe('the main entry point', () => {
   it.each([
     ['import', "await import('./dist/index.js')"],
     ['require', "require('./dist/index.cjs')"]
-  ])('takes at most 1.6 MB of the heap beside Express, by %s', async (_way, load) => {
+  ])('takes at most 1.7 MB of the heap beside Express, by %s', async (_way, load) => {
     const script = `
       // The code that has been compiled while it was loaded is let go of a little later.
       const heap = async () => {
@@ -65,14 +63,15 @@ describe('the main entry point', () => {
         return process.memoryUsage().heapUsed
       }
       const measure = async () => {
-        await Promise.all([import('express'), import('node:https')])
+        // Node 24 loads its own \`fetch\` with the first import of node:http, 1.8 MB.
+        await Promise.all([import('express'), import('node:http'), import('node:https')])
         const before = await heap()
         ${load}
         return (await heap()) - before
       }
       measure().then(bytes => console.log(bytes))`
     const bytes = Number(await run(process.execPath, ['--expose-gc', '-e', script], root))
-    expect(bytes).toBeLessThan(1_600_000)
+    expect(bytes).toBeLessThan(1_700_000)
   })
 })
 
