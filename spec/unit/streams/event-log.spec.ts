@@ -76,6 +76,18 @@ describe('the event log', () => {
     expect(textAfter(log, 3)).toBe('')
   })
 
+  it('gives one event by itself, as long as it is kept', () => {
+    const { log } = newLog()
+    const texts = ['a', 'b'.repeat(70_000), 'c']
+    for (const text of texts) append(log, text)
+    const one = (sequence: number) => log.event(sequence)?.toString()
+    expect([1, 2, 3].map(one)).toEqual(texts.map((text, i) => `${PREFIX}${i + 1}\n${text}`))
+    write(log, 0, 1, 2)
+    log.evict(Infinity, 2)
+    expect([0, 1, 2, 4].map(one)).toEqual([undefined, undefined, undefined, undefined])
+    expect(one(3)).toBe(`${PREFIX}3\nc`)
+  })
+
   it('retains what it reads, from each cursor, and counts nothing as unwritten at first', () => {
     const { log } = newLog()
     expect(log.unwrittenBytes).toBe(0)
@@ -367,6 +379,10 @@ describe('the event log', () => {
             expect(log.last).toBe(events.length)
             expect(log.written).toBeGreaterThanOrEqual(log.first - 1)
             expect(textAfter(log, log.first - 1)).toBe(events.slice(log.first - 1).join(''))
+            for (const sequence of [log.first, log.last])
+              expect(log.event(sequence)?.toString()).toBe(
+                log.first > log.last ? undefined : events[sequence - 1]
+              )
             expect(log.unwrittenBytes).toBe(events.slice(log.written).join('').length)
             expect(log.bytes).toBe(budget.held)
             expect(log.bytes).toBeLessThanOrEqual(max)

@@ -4,7 +4,7 @@ import { HandOffTimes } from '../../../lib/features/hand-off/hand-off.js'
 import { now as clock } from '../../../lib/protocol/clock.js'
 import { newFields, readFields } from '../../../lib/protocol/sse-fields.js'
 import type { StreamError } from '../../../lib/protocol/errors.js'
-import type { RequestId } from '../../../lib/protocol/json-rpc.js'
+import type { Message, RequestId } from '../../../lib/protocol/json-rpc.js'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
 import type { Retained } from '../../../lib/streams/retained.js'
 import type { Stream } from '../../../lib/streams/stream.js'
@@ -78,13 +78,16 @@ export class FakeProducer implements Producer {
 /** Takes nothing by itself: `read` says what a connection would write now. */
 export class FakeReader implements Reader {
   wakes = 0
+  /** What it was woken with: the messages of the last event, as far as they had been read. */
+  said: readonly Message[] = []
   takeOvers = 0
   waysGiven = 0
   readonly comments: string[] = []
   readonly disconnects: (number | undefined)[] = []
 
-  wake(): void {
+  wake(said: readonly Message[] = []): void {
     this.wakes++
+    this.said = said
   }
 
   finish(): void {

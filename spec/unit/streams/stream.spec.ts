@@ -199,6 +199,23 @@ describe('a stream', () => {
     expect(stream.log.last).toBe(2)
   })
 
+  it('takes an event whose messages are known as they are, and tells its reader of them', () => {
+    const { stream } = open(newTable().table)
+    const reader = new FakeReader()
+    stream.attach(reader, 0)
+    append(stream, progress('not read'))
+    expect(reader.said).toEqual([])
+    append(stream, { jsonrpc: '2.0', id: 'q', method: 'ping' })
+    expect(reader.said).toMatchObject([{ id: 'q' }])
+    const known = response()
+    expect(stream.appendRead(Buffer.from('no block at all'), [known])).toBe(true)
+    expect(reader.said[0]).toBe(known)
+    expect(stream.owed).toEqual([])
+    stream.producerEnded()
+    expect(stream.state).toBe('completed')
+    expect(stream.appendRead(Buffer.from('late'), [])).toBe(false)
+  })
+
   it('does not fail where the endpoint ends it while its session is to end, unless that stays', () => {
     for (const [asked, kept, states] of [
       [1, 1, ['live', 'failed']],
