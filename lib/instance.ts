@@ -19,7 +19,7 @@ import { Connections } from './endpoint/connections.js'
 import type {
   ClientEventName,
   CookieCode,
-  InstanceShelves,
+  InstanceLookUps,
   PostOutcome
 } from './endpoint/instance-parts.js'
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
@@ -66,7 +66,7 @@ export class Instance implements RoutesInstance {
 
   // Other instances.
   readonly others: OtherInstances<Context> | undefined
-  readonly directory: Directory<InstanceShelves>
+  readonly directory: Directory<InstanceLookUps>
   readonly newId: () => string
   readonly kept: Keeper | undefined
 
@@ -155,8 +155,8 @@ export class Instance implements RoutesInstance {
     }
   }
 
-  #here(): LocalDirectory<InstanceShelves> {
-    return new LocalDirectory<InstanceShelves>({
+  #here(): LocalDirectory<InstanceLookUps> {
+    return new LocalDirectory<InstanceLookUps>({
       stream: id => this.table.find(id),
       ticket: id => this.#found(id)
     })

@@ -177,7 +177,7 @@ function mayBeOurs(features: Instance['features'], req: IncomingMessage): boolea
 }
 
 const BAD_OWNER = 'mcpStreams: option `owner` must return a string or undefined'
-const NOBODY: Identity = { kind: 'nobody', owner: '' }
+const NO_OWNER: Identity = { kind: 'none', owner: '' }
 
 /** No promise if `owner` returns none. It stays pending if the response closes before. */
 function identify(
@@ -206,7 +206,7 @@ function identityOf(instance: InstanceParts, req: IncomingMessage, owner: unknow
 /** The cookie of a foreign page's request proves nothing: the browser adds it by itself. */
 function byCookie({ cookie, allowedOrigins }: InstanceParts, req: IncomingMessage): Identity {
   const owner = cookie === undefined || isLoopback(req) ? undefined : cookie.ownerIn(req)
-  if (owner === undefined || isForeignOrigin(req, allowedOrigins)) return NOBODY
+  if (owner === undefined || isForeignOrigin(req, allowedOrigins)) return NO_OWNER
   return { kind: 'cookie', owner }
 }
 

@@ -9,7 +9,7 @@ import {
   type LocalDirectory,
   type NameKind,
   type Place,
-  type Shelves
+  type LookUps
 } from '../streams/directory.js'
 import type { InstanceLink } from './instance-link.js'
 import { isInstanceId, type SharedNames, tagOf } from './shared-names.js'
@@ -44,7 +44,7 @@ const LONGEST_PAUSE = 1 / 6
 const LOST = 'What instances share may be lost'
 const UNREACHABLE: Place = { kind: 'unreachable' }
 
-export class SharedDirectory<S extends Shelves<S>> implements Directory<S> {
+export class SharedDirectory<S extends LookUps<S>> implements Directory<S> {
   readonly here: S
   readonly #local: LocalDirectory<S>
   readonly #link: DirectoryLink

@@ -29,7 +29,7 @@ export interface InstanceLinkHost {
   /** Called when another instance begins an exchange. `undefined`: it is refused. */
   readonly accept: (exchange: Exchange) => ExchangeUser | undefined
   /** Called when other instances may have told clients of this one that it is dead. */
-  readonly lapsed: () => void
+  readonly leaseExpired: () => void
   readonly changed: (state: LinkState) => void
   /** Called with an error of the background work, which no request waits for. */
   readonly report: (error: Error) => void
@@ -80,7 +80,7 @@ export class InstanceLink {
       now,
       ping: tag => send(tag, KIND.ping, NOTHING),
       keyOf: tag => `i:${tag}`,
-      lapsed: host.lapsed,
+      leaseExpired: host.leaseExpired,
       opened: () => this.epoch.opened(),
       missing: time => this.epoch.missing(time),
       isStranger: tag => this.epoch.isStranger(tag)

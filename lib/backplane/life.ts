@@ -13,7 +13,7 @@ export interface LifeHost {
   readonly ping: (tag: string) => void
   readonly keyOf: (tag: string) => string
   /** Called when others may have taken this instance for dead, and may have told its clients. */
-  readonly lapsed: () => void
+  readonly leaseExpired: () => void
   /** Called when messages come back over a new connection. */
   readonly opened: () => void
   /** Called when the own sign, which was given at `time`, is gone before its time. */
@@ -188,14 +188,14 @@ export class Life {
   /** Says that this instance lives. */
   async sign(): Promise<void> {
     if (this.#isOver) return
-    const { tag, now, lapsed } = this.#host
+    const { tag, now, leaseExpired } = this.#host
     const before = this.#signedAt
     if (before !== -Infinity) this.#lookAtOwn().catch(() => undefined)
     try {
       await this.#signs.give(tag)
       this.#isWritable = true
       this.#signedAt = now()
-      if (before !== -Infinity && this.#signedAt - before > this.#lease) lapsed()
+      if (before !== -Infinity && this.#signedAt - before > this.#lease) leaseExpired()
     } catch {
       this.#isWritable = false
     }

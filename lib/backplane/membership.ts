@@ -1,7 +1,7 @@
 // This instance as one of several: directory, forwarded requests, kept results.
 import type { IncomingMessage, Server } from 'node:http'
 import { serverOf } from '../endpoint/endpoint-client.js'
-import type { InstanceParts, InstanceShelves } from '../endpoint/instance-parts.js'
+import type { InstanceParts, InstanceLookUps } from '../endpoint/instance-parts.js'
 import type {
   BackplaneStats,
   InstanceStats,
@@ -22,7 +22,7 @@ import { RelayedResponses } from './relayed-responses.js'
 import type { Backplane } from './types.js'
 
 export class Membership implements OtherInstances<Context> {
-  readonly directory: SharedDirectory<InstanceShelves>
+  readonly directory: SharedDirectory<InstanceLookUps>
   readonly #instance: RoutesInstance
   readonly #link: InstanceLink
   readonly #relay: RelayParts
@@ -46,7 +46,7 @@ export class Membership implements OtherInstances<Context> {
         if (server === undefined) return undefined
         return new RelayedRequest(exchange, server, this.#calls, debug)
       },
-      lapsed: () => void abortDead(link, instance).catch(report),
+      leaseExpired: () => void abortDead(link, instance).catch(report),
       changed: state => host.changed(state, link.tag),
       report
     })

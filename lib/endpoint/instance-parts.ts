@@ -6,7 +6,7 @@ import type { Quota } from '../streams/quota.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { Directory, Here, Keeper } from '../streams/directory.js'
-import type { StreamShelf } from '../streams/finished-streams.js'
+import type { StreamLookUps } from '../streams/finished-streams.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
@@ -18,7 +18,7 @@ import type { Unanswered } from './unanswered.js'
 export type ClientEventName =
   'connection-lost' | 'resumed' | 'taken-over' | 'upgraded' | 'repeated' | 'refused'
 
-export interface InstanceShelves extends StreamShelf {
+export interface InstanceLookUps extends StreamLookUps {
   /** What a feature has. */
   readonly ticket: (id: string) => Here<unknown, unknown>
 }
@@ -45,7 +45,7 @@ export interface CookieCode {
 }
 
 export interface InstanceParts {
-  readonly directory: Directory<InstanceShelves>
+  readonly directory: Directory<InstanceLookUps>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
   readonly newId: () => string
   /** Says who a request is from. */

@@ -3,13 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import type { Directory, Keeper, LocalDirectory } from '../streams/directory.js'
 import type { Stream } from '../streams/stream.js'
 import type { Answer } from './feature.js'
-import type { InstanceShelves } from './instance-parts.js'
+import type { InstanceLookUps } from './instance-parts.js'
 
 export interface OtherInstances<Context> {
   /** What the ids of this instance begin with. */
   readonly tag: string
   readonly newId: () => string
-  readonly directory: Directory<InstanceShelves>
+  readonly directory: Directory<InstanceLookUps>
   readonly kept: Keeper
   readonly stats: BackplaneStats
   /** So many at the most, the one that was heard of last at the end. */
@@ -46,7 +46,7 @@ export interface OtherInstances<Context> {
 /** What they have to know of the instance that is to be one of them. */
 export interface OtherInstancesHost {
   /** The directory of this instance alone. */
-  readonly here: LocalDirectory<InstanceShelves>
+  readonly here: LocalDirectory<InstanceLookUps>
   /** The most sessions, and calls under a key, that others are told of. */
   readonly maxEntries: number
   /** Milliseconds for which results, and the keys of calls, are kept. */

@@ -38,7 +38,7 @@ export type Identity =
   /** Named by nothing but our cookie, which a browser adds by itself. */
   | { readonly kind: 'cookie'; readonly owner: string }
   /** Unknown. */
-  | { readonly kind: 'nobody'; readonly owner: '' }
+  | { readonly kind: 'none'; readonly owner: '' }
   /** The application could not tell. */
   | { readonly kind: 'failed'; readonly owner: ''; readonly cause: unknown }
 

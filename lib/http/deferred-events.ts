@@ -23,7 +23,7 @@ type AnyFunction = (...args: never[]) => unknown
 
 /** As others patch `emit`, `on` and `off` where we and they meet: what traces requests does. */
 const NATIVE = { ...EventEmitter.prototype }
-const NOBODY: readonly unknown[] = []
+const NO_LISTENERS: readonly unknown[] = []
 const NONE: readonly string[] = []
 const RESPONSE_EVENTS = ['close', 'finish']
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
@@ -178,7 +178,7 @@ export class DeferredEvents implements EventInterceptor {
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
     if (!REQUEST_EVENTS.includes(event)) return emitAll()
     const isInside = this.#host.isInsideHandler()
-    const listeners = this.#isRequestHeard ? req.rawListeners(event) : NOBODY
+    const listeners = this.#isRequestHeard ? req.rawListeners(event) : NO_LISTENERS
     if (!listeners.some(listener => this.#inFront.includes(listener)))
       return isInside ? emitAll() : this.#host.runInside(emitAll)
     const hasCalled = this.#call(req, event, args, true)
@@ -228,7 +228,7 @@ function listenersOf(
   emitter: IncomingMessage | ServerResponse,
   events: readonly string[]
 ): readonly unknown[] {
-  let listeners = NOBODY
+  let listeners = NO_LISTENERS
   for (const event of events)
     if (emitter.listenerCount(event) > 0) listeners = listeners.concat(emitter.rawListeners(event))
   return listeners

@@ -109,7 +109,7 @@ export const INVALID_CURSOR: ErrorObject = {
   data: { reason: 'invalid-cursor' }
 }
 
-export function lapsed(fault: StreamFault): ErrorObject {
+export function invalidParamsError(fault: StreamFault): ErrorObject {
   return { ...faultError(fault), code: INVALID_PARAMS }
 }
 

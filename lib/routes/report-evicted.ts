@@ -10,12 +10,12 @@ import { writeStreamHead } from '../endpoint/stream-headers.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 
 /** Gives the client an error for each request id of the stream, which settles its calls. */
-export function reportEvicted(context: RequestContext, lapsed: FoundStream, cursor: number): void {
+export function reportEvicted(context: RequestContext, gone: FoundStream, cursor: number): void {
   const { instance, res } = context
-  const found = lapsed.value
+  const found = gone.value
   const { primer } = context.profileOn({ owner: found.owner })
-  const fault = faultOf(lapsed)
-  instance.count('refused', lapsed.kind === 'local' ? lapsed.value : undefined, fault)
+  const fault = faultOf(gone)
+  instance.count('refused', gone.kind === 'local' ? gone.value : undefined, fault)
   instance.debug(
     'stream %s: events after %d are gone, told as an error: %s',
     label(found),

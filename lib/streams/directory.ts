@@ -34,7 +34,7 @@ export type Place = { readonly kind: 'here' } | Elsewhere
 export type NameKind = 'stream' | 'session' | 'token' | 'task' | 'ticket' | 'key'
 
 /** What this process has: for each kind a synchronous look-up by name. */
-export type Shelves<S> = { readonly [K in keyof S]: (name: string) => Here<unknown, unknown> }
+export type LookUps<S> = { readonly [K in keyof S]: (name: string) => Here<unknown, unknown> }
 
 export interface Directory<S> {
   /** What this process has. Synchronous, so that nothing comes between a look-up and its use. */
@@ -56,7 +56,7 @@ export const HERE: Place = { kind: 'here' }
 export const UNKNOWN: Unknown = { kind: 'unknown' }
 
 /** The directory of one process: everything is here, and no other instance is asked. */
-export class LocalDirectory<S extends Shelves<S>> implements Directory<S> {
+export class LocalDirectory<S extends LookUps<S>> implements Directory<S> {
   readonly here: S
 
   constructor(here: S) {

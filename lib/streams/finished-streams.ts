@@ -46,7 +46,7 @@ export interface SavedResult {
   drop(): void
 }
 
-export interface StreamShelf {
+export interface StreamLookUps {
   readonly stream: (id: string) => Here<Stream, Tombstone>
 }
 

@@ -15,7 +15,7 @@ import {
   endNotification,
   INVALID_CURSOR,
   isStreamMethod,
-  lapsed,
+  invalidParamsError,
   pollResult,
   readStreamRequest,
   requestCursor,
@@ -100,12 +100,12 @@ export class ClientMessages {
   #resume(request: StreamRequest, found: FoundStream, cursor: number | undefined): void {
     const { id } = request
     if (found.kind === 'ended') {
-      if ((cursor ?? 0) < found.value.last) return this.#refuseLapsed(request, 'stream-expired')
+      if ((cursor ?? 0) < found.value.last) return this.#refuseGone(request, 'stream-expired')
       return this.#done(id, found.value.id)
     }
     const stream = found.value
     const from = cursor ?? stream.unsentFrom
-    if (stream.log.hasEvicted(from)) return this.#refuseLapsed(request, 'events-evicted', found)
+    if (stream.log.hasEvicted(from)) return this.#refuseGone(request, 'events-evicted', found)
     const { host } = this.#shared
     host.count('resumed', stream)
     if (stream.hasReader) host.count('taken-over', stream)
@@ -145,8 +145,8 @@ export class ClientMessages {
     if (id !== undefined) void this.#wire.answer({ jsonrpc: '2.0', id, result })
   }
 
-  #refuseLapsed(request: StreamRequest, fault: StreamFault, found?: FoundStream): void {
-    this.#refuse(request, lapsed(fault), fault, found)
+  #refuseGone(request: StreamRequest, fault: StreamFault, found?: FoundStream): void {
+    this.#refuse(request, invalidParamsError(fault), fault, found)
   }
 
   #refuse(

@@ -12,17 +12,17 @@ interface Thing {
   readonly text: string
 }
 
-type Shelf = (name: string) => Here<Thing, Thing>
+type LookUp = (name: string) => Here<Thing, Thing>
 
 /** Two kinds of names under which something is found: it makes no difference which they are. */
-export interface ContractShelves {
-  readonly stream: Shelf
-  readonly ticket: Shelf
+export interface ContractLookUps {
+  readonly stream: LookUp
+  readonly ticket: LookUp
 }
 
 /** One instance: its directory, and what the specs put into it. */
 export interface DirectoryMember {
-  readonly directory: Directory<ContractShelves>
+  readonly directory: Directory<ContractLookUps>
   readonly newId: () => string
   readonly sessionOpened: (id: string) => void
   readonly sessionEnded: (id: string) => void
@@ -35,24 +35,24 @@ export interface DirectoryOptions {
   readonly members: 1 | 2
 }
 
-/** `create` makes an instance on the shelves that it is given. */
+/** `create` makes an instance on the look-ups that it is given. */
 export function describeDirectory(
   name: string,
-  create: (shelves: readonly ContractShelves[]) => Promise<readonly DirectoryMember[]>,
+  create: (lookUps: readonly ContractLookUps[]) => Promise<readonly DirectoryMember[]>,
   { members }: DirectoryOptions
 ): void {
-  const things = (): { kept: Map<string, Here<Thing, Thing>>; shelves: ContractShelves } => {
+  const things = (): { kept: Map<string, Here<Thing, Thing>>; lookUps: ContractLookUps } => {
     const kept = new Map<string, Here<Thing, Thing>>()
-    const shelfOf =
-      (kind: string): Shelf =>
+    const lookUpOf =
+      (kind: string): LookUp =>
       name =>
         kept.get(`${kind} ${name}`) ?? UNKNOWN
-    return { kept, shelves: { stream: shelfOf('stream'), ticket: shelfOf('ticket') } }
+    return { kept, lookUps: { stream: lookUpOf('stream'), ticket: lookUpOf('ticket') } }
   }
 
   async function joined() {
     const made = Array.from({ length: members }, things)
-    const joined = await create(made.map(({ shelves }) => shelves))
+    const joined = await create(made.map(({ lookUps }) => lookUps))
     return joined.map((member, i) => ({
       ...member,
       /** Puts something under a new name of this instance. */

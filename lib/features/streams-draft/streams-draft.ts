@@ -6,7 +6,7 @@ import {
   endNotification,
   INVALID_CURSOR,
   isStreamMethod,
-  lapsed,
+  invalidParamsError,
   pollResult,
   readStreamRequest,
   requestCursor,
@@ -222,7 +222,7 @@ async function ofOne(
   const from = startIn(found, cursor)
   if (from !== undefined) return { kind: 'resume', id, found, from }
   const fault = found.kind === 'ended' ? 'stream-expired' : 'events-evicted'
-  return notKept(lapsed(fault), fault)
+  return notKept(invalidParamsError(fault), fault)
 }
 
 function mayKnow(

@@ -34,7 +34,7 @@ export class RelatedMessages {
   readonly #parts: InstanceParts
   readonly #task: Task
   /** They wait for the result: in an array, as most tasks have none or one. */
-  #waiting: readonly ResultRequest[] = NOBODY
+  #waiting: readonly ResultRequest[] = NO_REQUESTS
   /** By request id. Set with the first one, as most tasks ask nothing. */
   #questions: Map<RequestId, Question> | undefined
   #status = 'working'
@@ -159,7 +159,7 @@ export class RelatedMessages {
     const { outcome } = this.#task
     this.#questions = undefined
     const waiting = this.#waiting
-    this.#waiting = NOBODY
+    this.#waiting = NO_REQUESTS
     for (const request of waiting) request.answer(outcome ?? CANCELLED)
   }
 
@@ -188,7 +188,7 @@ const CANNOT_ASK = 'The tool asks its client something, which takes a session'
 /** Bytes of messages that a client leaves in its socket before it is cut off. */
 const MOST_UNREAD = 1024 * 1024
 
-const NOBODY: readonly ResultRequest[] = []
+const NO_REQUESTS: readonly ResultRequest[] = []
 
 class ResultRequest {
   readonly acceptsEvents: boolean

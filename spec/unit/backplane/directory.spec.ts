@@ -6,7 +6,7 @@ import type { Backplane, BackplaneCommand } from '../../../lib/backplane/types.j
 import { LocalDirectory, UNKNOWN } from '../../../lib/streams/directory.js'
 import { Hub } from '../../helpers/backplane/memory.js'
 import {
-  type ContractShelves,
+  type ContractLookUps,
   describeDirectory,
   type DirectoryMember
 } from '../../helpers/directory-contract.js'
@@ -22,7 +22,7 @@ async function linkOn(backplane: Backplane): Promise<InstanceLink> {
       maxEntries: 100,
       resultTime: 1000,
       accept: () => undefined,
-      lapsed: () => undefined,
+      leaseExpired: () => undefined,
       changed: state => (state === 'up' ? resolve(link) : undefined),
       report: reject
     })
@@ -30,7 +30,7 @@ async function linkOn(backplane: Backplane): Promise<InstanceLink> {
   })
 }
 
-async function memberOn(backplane: Backplane, here: ContractShelves): Promise<DirectoryMember> {
+async function memberOn(backplane: Backplane, here: ContractLookUps): Promise<DirectoryMember> {
   const link = await linkOn(backplane)
   const settings = { forwardsSessions: true, keyTime: 60_000, mayBeRevived: () => false }
   const directory = new SharedDirectory(new LocalDirectory(here), link, settings)
@@ -43,13 +43,13 @@ async function memberOn(backplane: Backplane, here: ContractShelves): Promise<Di
   }
 }
 
-const EMPTY: ContractShelves = { stream: () => UNKNOWN, ticket: () => UNKNOWN }
+const EMPTY: ContractLookUps = { stream: () => UNKNOWN, ticket: () => UNKNOWN }
 
 describeDirectory(
   'that of a backplane',
-  async shelves => {
+  async lookUps => {
     const hub = new Hub()
-    return Promise.all(shelves.map(here => memberOn(hub.join(), here)))
+    return Promise.all(lookUps.map(here => memberOn(hub.join(), here)))
   },
   { members: 2 }
 )

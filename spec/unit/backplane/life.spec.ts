@@ -45,7 +45,7 @@ class Scene {
       now: () => this.now,
       ping: tag => void this.pings.push(tag),
       keyOf: tag => tag,
-      lapsed: () => void this.lapses++,
+      leaseExpired: () => void this.lapses++,
       opened: () => void this.openings++,
       missing: time => void this.missing.push(time),
       isStranger: async tag => tag === 'a stranger'

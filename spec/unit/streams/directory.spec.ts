@@ -4,8 +4,8 @@ import { describeDirectory } from '../../helpers/directory-contract.js'
 
 describeDirectory(
   'that of one process',
-  async shelves =>
-    shelves.map(here => ({
+  async lookUps =>
+    lookUps.map(here => ({
       directory: new LocalDirectory(here),
       newId: () => nanoid(),
       sessionOpened: () => undefined,
