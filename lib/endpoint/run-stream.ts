@@ -68,8 +68,6 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   #stream: Stream | undefined
   /** What its client got before the endpoint had begun to answer. */
   #meantime: InTheMeantime | undefined
-  /** The answer to a call that goes on without its client. */
-  #interim: Buffer | undefined
   #hasHead = false
   #hasConnected = false
   /** Lines besides events that came before the connection: its client is to have them first. */
@@ -182,8 +180,10 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     this.#handler.take(stream)
     if (current !== undefined) current.endWith(answer)
     else {
-      this.#interim = Buffer.from(answer)
-      keyed?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body: this.#interim })
+      const body = Buffer.from(answer)
+      keyed?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body })
+      const give = (): void => this.#answerInterim(body)
+      this.#meantime = { name: 'interim result', isDurable: false, answer: give }
       this.#handler.isUntaken = false
       this.#response.takeEarly(this)
     }
@@ -215,7 +215,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   begin(): void {
     const stream = this.#stream
     if (stream === undefined) return
-    if (this.#meantime !== undefined || this.#interim !== undefined) return this.#beginEarly(stream)
+    if (this.#meantime !== undefined) return this.#beginEarly(stream)
     const { wire } = this.#response
     if (!this.#hasHead) wire.sendHead(() => this.#client.setHeaders(wire))
     const connection = this.#connect()
@@ -234,7 +234,6 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
 
   #beginEarly(stream: Stream): void {
     this.#hasConnected = true
-    if (this.#interim !== undefined) return this.#answerInterim(this.#interim)
     const connection = this.#sendEarlyHead(stream)
     if (connection === undefined || connection.isClosed) return
     connection.flush()
