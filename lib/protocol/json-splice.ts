@@ -15,14 +15,8 @@ export interface WrittenMessage {
   readonly text: string
 }
 
-/** The messages of a JSON text; none if it is not JSON. @param said those in it, if known. */
-export function writtenMessages(
-  text: string,
-  said: readonly Message[] = []
-): readonly WrittenMessage[] {
-  const [known] = said
-  if (known !== undefined && said.length === 1 && text.startsWith('{'))
-    return [{ message: known, text }]
+/** The messages of a JSON text; none if it is not JSON. */
+export function writtenMessages(text: string): readonly WrittenMessage[] {
   let body: unknown
   try {
     body = JSON.parse(text)

@@ -264,7 +264,7 @@ async function replyIn(
   const texts = isEventStream(response)
     ? eventsIn(new Uint8Array(await body.arrayBuffer())).map(({ text }) => text)
     : [await body.text()]
-  const messages = texts.flatMap(text => writtenMessages(text))
+  const messages = texts.flatMap(writtenMessages)
   // If the server could not read the request, its response has the id `null`.
   return messages.find(
     ({ message }) =>

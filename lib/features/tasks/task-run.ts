@@ -314,7 +314,7 @@ class TaskReader extends SoleReader {
   }
 
   #read(data: string, known: readonly Message[]): void {
-    for (const written of writtenMessages(data, known)) {
+    for (const written of knownMessages(data, known)) {
       const { message } = written
       if (this.#hasResponse) return
       if (!isResponse(message)) {
@@ -330,4 +330,12 @@ class TaskReader extends SoleReader {
     const requestId = String(written.message.id)
     this.#listener.answered({ kind: 'response', requestId, ...written, headers: {} })
   }
+}
+
+/** @param known the messages in it, if they have been parsed already. */
+function knownMessages(text: string, known: readonly Message[]): readonly WrittenMessage[] {
+  const [message] = known
+  return message !== undefined && known.length === 1 && text.startsWith('{')
+    ? [{ message, text }]
+    : writtenMessages(text)
 }
