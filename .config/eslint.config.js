@@ -185,6 +185,10 @@ export default defineConfig(
     rules: imports([arrow('features/listen', ['endpoint', 'http', 'routes', 'streams'])])
   },
   {
+    files: ['lib/features/progress/**'],
+    rules: imports([arrow('features/progress', ['endpoint', 'protocol', 'streams'])])
+  },
+  {
     files: ['lib/features/resume-tokens/**'],
     rules: imports([
       arrow('features/resume-tokens', [

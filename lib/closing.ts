@@ -86,7 +86,6 @@ export class Closing {
     await instance.connections.whenIdle()
     instance.connections.close()
     others?.cut()
-    instance.progress?.close()
     this.#expired = undefined
     this.#deadline.stop()
   }

@@ -3,6 +3,7 @@ import { HandOff } from './features/hand-off/hand-off.js'
 import { Idempotency } from './features/idempotency/idempotency.js'
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
 import { Listen } from './features/listen/listen.js'
+import { Progress } from './features/progress/progress.js'
 import { StreamsDraft } from './features/streams-draft/streams-draft.js'
 import { ResumeTokens } from './features/resume-tokens/resume-tokens.js'
 import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
@@ -27,7 +28,8 @@ export function featuresOf(settings: Settings, parts: InstanceParts): readonly F
     new Idempotency(parts, answerLimits(settings)),
     new Listen(),
     settings.handoff === 'never' ? undefined : new HandOff(),
-    new SlowCalls(settings, parts)
+    new SlowCalls(settings, parts),
+    settings.progress === false ? undefined : new Progress(settings.progress)
   ].filter(feature => feature !== undefined)
 }
 

@@ -23,7 +23,6 @@ import type {
   PostOutcome
 } from './endpoint/instance-parts.js'
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
-import { ProgressReports } from './endpoint/progress-reports.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
 import type { Context, OtherInstancesCode, RoutesInstance } from './routes/route.js'
@@ -53,7 +52,6 @@ export class Instance implements RoutesInstance {
   readonly bodies: Quota
 
   // What is known of the endpoint.
-  readonly progress: ProgressReports | undefined
   readonly unanswered: Unanswered
 
   // What is answered in place of the endpoint.
@@ -62,6 +60,7 @@ export class Instance implements RoutesInstance {
   readonly surviving: Feature['surviving']
   readonly turns: Feature['turns']
   readonly slow: Feature['slow']
+  readonly progress: Feature['progress']
   readonly links: Feature['links']
 
   // Other instances.
@@ -90,7 +89,7 @@ export class Instance implements RoutesInstance {
   readonly #onError: Settings['onError']
 
   constructor(settings: Settings) {
-    const { maxStreams, maxBytes, maxStreamBytes, progress } = settings
+    const { maxStreams, maxBytes, maxStreamBytes } = settings
     this.owner = settings.owner
     this.cookie = codeOf<CookieCode>(settings.cookie)
     this.allowedOrigins = settings.allowedOrigins
@@ -123,13 +122,13 @@ export class Instance implements RoutesInstance {
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.bodies = bodyQuota(settings)
-    this.progress = progress === false ? undefined : new ProgressReports(progress)
     this.unanswered = new Unanswered(this, maxStreams)
     this.features = featuresOf(settings, this)
     this.keys = this.#brought('keys')
     this.surviving = this.#brought('surviving')
     this.turns = this.#brought('turns')
     this.slow = this.#brought('slow')
+    this.progress = this.#brought('progress')
     this.links = this.#brought('links')
     const onWires = this.features.map(feature => feature.onWires)
     const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
@@ -163,7 +162,7 @@ export class Instance implements RoutesInstance {
   }
 
   /** What the first feature brings that has it. */
-  #brought<Name extends 'keys' | 'surviving' | 'turns' | 'slow' | 'links'>(
+  #brought<Name extends 'keys' | 'surviving' | 'turns' | 'slow' | 'progress' | 'links'>(
     name: Name
   ): Feature[Name] | undefined {
     return this.features.find(feature => feature[name] !== undefined)?.[name]

@@ -5,7 +5,7 @@ import type { Connection } from '../readers/connection.js'
 import type { Sink } from '../readers/sink.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
-import type { ProgressReport } from './progress-reports.js'
+import type { CallProgress } from './instance-parts.js'
 import type { RequestContext } from './request-context.js'
 import { setStreamHeaders, setUnbuffered } from './stream-headers.js'
 
@@ -15,7 +15,7 @@ export class ClientStream {
   readonly #request: RequestContext
   /** Of its stream, if it becomes one. */
   readonly #id: string
-  #progress: ProgressReport | undefined
+  #progress: CallProgress | undefined
   readonly #startedAt: number
 
   /** @param startedAt when its request began to wait; needed where progress is reported. */

@@ -12,7 +12,6 @@ import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
-import type { ProgressReports } from './progress-reports.js'
 import type { Unanswered } from './unanswered.js'
 
 export type ClientEventName =
@@ -44,6 +43,18 @@ export interface CookieCode {
   addTo(req: IncomingMessage, res: ServerResponse, owner: string): void
 }
 
+/** What option `progress` brings. */
+export interface ProgressReports {
+  /** `undefined`: no request of the stream wants progress. */
+  begin(stream: Stream, tokens: readonly RequestId[], startedAt: number): CallProgress | undefined
+}
+
+export interface CallProgress {
+  /** The endpoint has sent an event. */
+  heard(block: Uint8Array): void
+  stop(): void
+}
+
 export interface InstanceParts {
   readonly directory: Directory<InstanceLookUps>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
@@ -63,6 +74,7 @@ export interface InstanceParts {
   readonly kept: Keeper | undefined
   /** Makes what handlers give out as links to resources; `undefined`: off. */
   readonly links: { for(caller: Caller): MakeLink } | undefined
+  /** Reports progress in the endpoint's place; `undefined`: off. */
   readonly progress: ProgressReports | undefined
   readonly bodies: Quota
   /** Bytes up to which a body is read ahead. */

@@ -2,7 +2,6 @@
 // Who adds one has both to write here, and a row of the table in options.md.
 import { defaultOwner, type OwnerFunction } from '../access/guards.js'
 import { MOST_ROUNDS } from '../features/resume-tokens/interim-result.js'
-import type { ProgressSettings } from '../endpoint/progress-reports.js'
 import type { StreamError } from '../protocol/errors.js'
 import { isObject } from '../protocol/json-rpc.js'
 import {
@@ -386,7 +385,9 @@ function warnOfSeconds(max: number): void {
     )
 }
 
-function progressSettings(option: McpStreamsOptions['progress']): ProgressSettings | false {
+function progressSettings(
+  option: McpStreamsOptions['progress']
+): { readonly after: number; readonly every: number } | false {
   if (option === undefined || option === false) return false
   const { after, every = after } = option
   return { after, every }

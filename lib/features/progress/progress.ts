@@ -1,18 +1,22 @@
-// Progress in the endpoint's place: some clients give up on a call without any.
-import { now } from '../protocol/clock.js'
-import { DueQueue, Waiting } from '../streams/due-queue.js'
-import { isObject, type RequestId } from '../protocol/json-rpc.js'
-import { encodeMessage } from '../protocol/sse-writer.js'
-import type { Stream } from '../streams/stream.js'
+// Progress in the endpoint's place (MCP, "Progress"): some clients give up on a call of which they
+// hear nothing.
+import { now } from '../../protocol/clock.js'
+import { DueQueue, Waiting } from '../../streams/due-queue.js'
+import { isObject, type RequestId } from '../../protocol/json-rpc.js'
+import { encodeMessage } from '../../protocol/sse-writer.js'
+import type { Feature } from '../../endpoint/feature.js'
+import type { CallProgress, ProgressReports } from '../../endpoint/instance-parts.js'
+import type { Stream } from '../../streams/stream.js'
 
-export interface ProgressSettings {
+interface ProgressSettings {
   /** Milliseconds of silence before the first report. */
   readonly after: number
   /** Milliseconds between reports. */
   readonly every: number
 }
 
-export class ProgressReports {
+export class Progress implements Feature, ProgressReports {
+  readonly progress: ProgressReports = this
   readonly after: number
   readonly first: DueQueue
   readonly next: DueQueue
@@ -23,12 +27,8 @@ export class ProgressReports {
     this.next = new DueQueue(every)
   }
 
-  close(): void {
-    this.first.close()
-    this.next.close()
-  }
+  // ProgressReports
 
-  /** `undefined`: none of its requests wants progress. */
   begin(
     stream: Stream,
     tokens: readonly RequestId[],
@@ -43,20 +43,15 @@ const SECONDS_IN_ONE = 1e9
 
 const decoder = new TextDecoder()
 
-export class ProgressReport {
-  readonly #reports: ProgressReports
+class ProgressReport implements CallProgress {
+  readonly #reports: Progress
   readonly #stream: Stream
   readonly #startedAt: number
   #tokens: readonly RequestId[]
   #saidAt: number
   readonly #waiting = new Waiting(() => this.#due())
 
-  constructor(
-    reports: ProgressReports,
-    stream: Stream,
-    tokens: readonly RequestId[],
-    startedAt: number
-  ) {
+  constructor(reports: Progress, stream: Stream, tokens: readonly RequestId[], startedAt: number) {
     this.#reports = reports
     this.#stream = stream
     this.#tokens = tokens
@@ -65,7 +60,7 @@ export class ProgressReport {
     ;(isLate ? reports.next : reports.first).add(this.#waiting)
   }
 
-  /** The endpoint has sent an event. Where it reports progress itself, we report no more. */
+  /** Where the endpoint reports progress itself, we report no more. */
   heard(block: Uint8Array): void {
     this.#saidAt = now()
     const text = decoder.decode(block)
