@@ -169,6 +169,10 @@ export default defineConfig(
     rules: imports([arrow('endpoint', ['access', 'http', 'protocol', 'readers', 'streams'])])
   },
   {
+    files: ['lib/features/event-store/**'],
+    rules: imports([arrow('features/event-store', ['endpoint', 'http', 'protocol', 'streams'])])
+  },
+  {
     files: ['lib/features/hand-off/**'],
     rules: imports([
       arrow('features/hand-off', ['endpoint', 'http', 'protocol', 'routes', 'streams'])

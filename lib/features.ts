@@ -1,4 +1,5 @@
 // The features of one instance, in the order in which they are asked, and how much each may take.
+import { EventStore } from './features/event-store/event-store.js'
 import { HandOff } from './features/hand-off/hand-off.js'
 import { Idempotency } from './features/idempotency/idempotency.js'
 import type { IdempotencyLimits } from './features/idempotency/idempotency-store.js'
@@ -29,6 +30,7 @@ export function featuresOf(settings: Settings, parts: InstanceParts): readonly F
     new Listen(),
     settings.handoff === 'never' ? undefined : new HandOff(),
     new SlowCalls(settings, parts),
+    new EventStore(settings.eventStore, parts),
     settings.progress === false ? undefined : new Progress(settings.progress)
   ].filter(feature => feature !== undefined)
 }

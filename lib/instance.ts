@@ -61,6 +61,7 @@ export class Instance implements RoutesInstance {
   readonly turns: Feature['turns']
   readonly slow: Feature['slow']
   readonly progress: Feature['progress']
+  readonly eventStore: Feature['eventStore']
   readonly links: Feature['links']
 
   // Other instances.
@@ -80,7 +81,6 @@ export class Instance implements RoutesInstance {
   readonly maxBodyBytes: number
   readonly maxEventBytes: number
   readonly maxAnswerBytes: number
-  readonly eventStore: Settings['eventStore']
   readonly primer: Settings['primer']
   readonly handoff: Settings['handoff']
   readonly notifications: Settings['notifications']
@@ -96,7 +96,6 @@ export class Instance implements RoutesInstance {
     this.maxBodyBytes = settings.maxBodyBytes
     this.maxEventBytes = maxBytes
     this.maxAnswerBytes = maxStreamBytes
-    this.eventStore = settings.eventStore
     this.primer = settings.primer
     this.handoff = settings.handoff
     this.notifications = settings.notifications
@@ -129,6 +128,7 @@ export class Instance implements RoutesInstance {
     this.turns = this.#brought('turns')
     this.slow = this.#brought('slow')
     this.progress = this.#brought('progress')
+    this.eventStore = this.#brought('eventStore')
     this.links = this.#brought('links')
     const onWires = this.features.map(feature => feature.onWires)
     const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
@@ -162,9 +162,9 @@ export class Instance implements RoutesInstance {
   }
 
   /** What the first feature brings that has it. */
-  #brought<Name extends 'keys' | 'surviving' | 'turns' | 'slow' | 'progress' | 'links'>(
-    name: Name
-  ): Feature[Name] | undefined {
+  #brought<
+    Name extends 'keys' | 'surviving' | 'turns' | 'slow' | 'progress' | 'eventStore' | 'links'
+  >(name: Name): Feature[Name] | undefined {
     return this.features.find(feature => feature[name] !== undefined)?.[name]
   }
 

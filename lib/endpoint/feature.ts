@@ -5,7 +5,7 @@ import type { Message } from '../protocol/json-rpc.js'
 import type { TokensForWires, WireResources } from '../protocol/shared-wire.js'
 import type { Here, KeptValue, NameKind } from '../streams/directory.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
-import type { InstanceParts, ProgressReports } from './instance-parts.js'
+import type { EndpointEventStore, InstanceParts, ProgressReports } from './instance-parts.js'
 import type { Keyed } from './keyed-call.js'
 import type { FoundStream, SavedResult } from '../streams/finished-streams.js'
 import type { Stream } from '../streams/stream.js'
@@ -116,6 +116,7 @@ export interface Feature {
   readonly turns?: Turns
   readonly slow?: SlowAnswers
   readonly progress?: ProgressReports
+  readonly eventStore?: EndpointEventStore
   readonly links?: { for(caller: Caller): MakeLink }
   /** For transports that are no HTTP. */
   readonly onWires?: { readonly resources?: WireResources; readonly tokens?: TokensForWires }

@@ -1,6 +1,7 @@
 // What all requests of one instance share.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
+import type { BlockListener } from '../protocol/sse-fields.js'
 import type { Sessions } from '../streams/sessions.js'
 import type { Quota } from '../streams/quota.js'
 import type { Stream } from '../streams/stream.js'
@@ -11,7 +12,8 @@ import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
-import type { Caller, MakeLink } from '../http/handler-context.js'
+import type { Capture } from '../http/capture-types.js'
+import type { Caller, HandlerContext, MakeLink } from '../http/handler-context.js'
 import type { Unanswered } from './unanswered.js'
 
 export type ClientEventName =
@@ -55,6 +57,35 @@ export interface CallProgress {
   stop(): void
 }
 
+/** What makes an endpoint with an `eventStore` of its own work. */
+export interface EndpointEventStore {
+  /** Its event streams pass as they are. */
+  readonly isLeft: boolean
+  /** Takes the blocks of a response whose events have ids, from the first on. */
+  follow(
+    run: NumberedRun,
+    request: { readonly req: IncomingMessage; readonly revision: string | undefined },
+    handler: HandlerContext
+  ): NumberedEvents
+}
+
+/** Takes what the endpoint goes on with, as it took what came before. */
+export interface NumberedRun extends Pick<Capture, 'write' | 'end' | 'abort'> {
+  /** Takes a block that has no id. */
+  take(...block: Parameters<BlockListener>): void
+}
+
+/** The events of one response, which have ids of the endpoint's. */
+export interface NumberedEvents {
+  take(...block: Parameters<BlockListener>): void
+  /** The endpoint has closed the stream; `isAtWill`: by an end, and not by breaking off. */
+  closed(isAtWill: boolean): void
+  /** There is room again in the stream. */
+  drain(): void
+  /** Nothing more is wanted. */
+  stop(): void
+}
+
 export interface InstanceParts {
   readonly directory: Directory<InstanceLookUps>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
@@ -85,8 +116,7 @@ export interface InstanceParts {
   readonly maxEventBytes: number
   /** Bytes that an answer may have that becomes an event once it is whole. */
   readonly maxAnswerBytes: number
-  /** Whose ids the events of an endpoint with an `eventStore` have. */
-  readonly eventStore: 'replace' | 'leave'
+  readonly eventStore: EndpointEventStore | undefined
   readonly primer: 'auto' | 'always' | 'never'
   readonly handoff: 'auto' | 'always' | 'never'
   readonly notifications: 'auto' | 'always' | 'never'

@@ -3,25 +3,20 @@
 import type { StreamFault } from '../protocol/errors.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { type ClientProfile, ONE_CONNECTION } from '../protocol/revisions.js'
-import {
-  type BlockFields,
-  type BlockListener,
-  fieldOf,
-  readFields
-} from '../protocol/sse-fields.js'
-import { dataInText, transientLines, withoutIds } from '../protocol/sse-lines.js'
+import { type BlockFields, type BlockListener, fieldOf } from '../protocol/sse-fields.js'
+import { dataInText, transientLines } from '../protocol/sse-lines.js'
 import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Connection } from '../readers/connection.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture, LateHead } from '../http/capture-types.js'
 import { ClientStream } from './client-stream.js'
-import { EndpointResumption, type ResumedStream } from './endpoint-resumption.js'
 import type { HandlerContext } from '../http/handler-context.js'
 import { warnOfMissed } from '../http/warnings.js'
 import { messagesIn, missedHeaders } from './endpoint-answer.js'
 import { type AnswerSink, EndpointMessages } from './endpoint-messages.js'
 import { keepBody } from '../http/node-internals.js'
+import type { NumberedEvents, NumberedRun } from './instance-parts.js'
 import { type InitializeAnswer, noteRevision } from './outcome.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from '../http/response-capture.js'
@@ -56,7 +51,7 @@ const HTTP_SSE = /^\ufeff?(?:(?::.*)?\r?\n)*event: ?endpoint\r?\n/
 /** Bytes in which that beginning must be found. */
 const HTTP_SSE_LENGTH = 1024
 
-export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
+export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   initialize: InitializeAnswer | undefined
   /** Set if the call may go on without its client; called when the endpoint answers it. */
   onAnswered: (() => void) | undefined
@@ -80,7 +75,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   /** The endpoint's head, if the wire has had one of ours before. */
   #lateHead: LateHead | undefined
   /** Set where the endpoint gives its events ids. */
-  #resumption: EndpointResumption | undefined
+  #numbered: NumberedEvents | undefined
 
   constructor(
     request: RequestContext,
@@ -304,7 +299,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     const stream = this.#stream
     const isPlain =
       !this.#client.reportsProgress &&
-      this.#resumption === undefined &&
+      this.#numbered === undefined &&
       this.#messages.isBetweenEvents &&
       stream?.kind === 'request'
     const dataFrom = isPlain ? dataInText(text) : 0
@@ -313,11 +308,18 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
 
   end(): void {
     this.#messages.end()
-    if (!this.#messages.isBody) this.closed(true)
+    if (!this.#messages.isBody) this.#closed(true)
   }
 
   abort(): void {
-    this.closed(false)
+    this.#closed(false)
+  }
+
+  #closed(isAtWill: boolean): void {
+    if (this.#numbered === undefined) return this.#stream?.producerEnded()
+    // An unfinished event comes again as a whole, if the endpoint goes on.
+    this.#messages.drop()
+    this.#numbered.closed(isAtWill)
   }
 
   connectionClosed(): void {
@@ -332,16 +334,20 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
 
   readonly onBlock: BlockListener = (bytes, from, to, fields) => {
     const isNumbered = fields.hasId || (fields.dataLines === 0 && hasRetry(bytes, from, to))
-    if (isNumbered)
-      this.#resumption ??= new EndpointResumption(
-        this,
-        this.#request,
-        this.#handler.stream?.sessionId
-      )
-    if (this.#resumption?.note(bytes, from, to, fields) === false) return
-    if (fields.hasId) return this.#takeWithoutIds(bytes, from, to, fields)
+    if (isNumbered) this.#numbered ??= this.#follow()
+    if (this.#numbered === undefined) this.take(bytes, from, to, fields)
+    else this.#numbered.take(bytes, from, to, fields)
+  }
+
+  #follow(): NumberedEvents | undefined {
+    return this.#request.instance.eventStore?.follow(this, this.#request, this.#handler)
+  }
+
+  /** Takes a block that has no id. */
+  take(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
     if (fields.dataLines === 0) return this.#pass(bytes, from, to)
-    this.#append(bytes, from, to, fields)
+    if (this.#client.reportsProgress) this.#client.heard(bytes.subarray(from, to))
+    this.#stream?.append(bytes, from, to, fields, this.#events++ > 0)
   }
 
   /** It comes after its client's event stream has begun: it becomes messages. */
@@ -365,21 +371,6 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
     const session = header('mcp-session-id')
     const isOwn = session === undefined || session === this.#request.session
     warnOfMissed(missedHeaders(header).filter(name => name !== 'mcp-session-id' || !isOwn))
-  }
-
-  /** The endpoint has ids of its own: ours take their place. */
-  #takeWithoutIds(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
-    const block = withoutIds(bytes, from, to)
-    readFields(block, 0, fields)
-    const { dataLines, dataFrom, dataTo } = fields
-    const isPrimer = dataLines === 1 && dataFrom === dataTo
-    if (dataLines === 0 || isPrimer) return this.#pass(block, 0, block.length)
-    this.#append(block, 0, block.length, fields)
-  }
-
-  #append(bytes: Uint8Array, from: number, to: number, fields: BlockFields): void {
-    if (this.#client.reportsProgress) this.#client.heard(bytes.subarray(from, to))
-    this.#stream?.append(bytes, from, to, fields, this.#events++ > 0)
   }
 
   #pass(bytes: Uint8Array, from: number, to: number): void {
@@ -406,7 +397,7 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
 
   drain(): void {
     this.#response.drain()
-    this.#resumption?.drain()
+    this.#numbered?.drain()
   }
 
   /** Tells the endpoint that these requests of its own will not be answered. */
@@ -418,41 +409,9 @@ export class RunStream implements Capture, AnswerSink, Producer, ResumedStream {
   release(): void {
     // The endpoint may keep its response for long: what is unfinished must not stay with it.
     this.#messages.drop()
-    this.#resumption?.stop()
+    this.#numbered?.stop()
     this.#client.stopProgress()
     this.#response.release()
-  }
-
-  // An endpoint that closes its stream and expects its client again: ResumedStream
-
-  resumed(bytes: Buffer): boolean {
-    const hasRoom = this.write(bytes)
-    // The SDKs leave a stream open after they have replayed its response, for more to come.
-    if (this.#stream?.isOwing === false) this.#stream.producerEnded()
-    return hasRoom
-  }
-
-  closed(isAtWill: boolean): void {
-    if (!this.#comesBack()) return this.refused()
-    // The endpoint wants no connection to be held: so do we, if its client comes back.
-    const retry = this.#resumption?.retry
-    if (isAtWill) this.#handler.disconnect(retry === undefined ? {} : { retry })
-  }
-
-  refused(): void {
-    const stream = this.#stream
-    // Its client comes back by itself, as it would have to the endpoint.
-    if (stream?.kind === 'listen') stream.endpointId = this.#resumption?.lastId
-    stream?.producerEnded()
-  }
-
-  /** The endpoint has closed its stream, and is asked to go on. */
-  #comesBack(): boolean {
-    const stream = this.#stream
-    if (stream?.isOwing !== true || stream.isEnded) return false
-    // An unfinished event comes again as a whole.
-    this.#messages.drop()
-    return this.#resumption?.comeBack() === true
   }
 }
 

@@ -120,7 +120,7 @@ export class StreamedRun extends EndpointRun {
       return this.#leave('revision without resumption')
     if (instance.isClosing) return this.#leave('closing')
     if (isOversized) return this.#leave('a session id that is too long to be remembered')
-    if (instance.eventStore === 'leave') return this.#leave('option eventStore')
+    if (instance.eventStore?.isLeft === true) return this.#leave('option eventStore')
     if (facts.isTooMany || facts.isOversized)
       return this.#leave('more requests, or longer ids, than can be answered with errors')
     return this.#stream.open(sessionId) ?? this.#leave('everything is live and full')

@@ -123,7 +123,7 @@ class HeadWait extends Waiting {
       // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
       return keyed === undefined ? run.openInTheMeantime(this.#meantime) : run.stopWaiting()
     }
-    if (instance.eventStore === 'leave') return
+    if (instance.eventStore?.isLeft === true) return
     if (!this.#hasWaitedLonger && !hasShown(request)) {
       this.#hasWaitedLonger = true
       return this.#calls.later?.add(this)
