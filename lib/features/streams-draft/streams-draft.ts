@@ -16,13 +16,17 @@ import {
   UNKNOWN_STREAM
 } from '../../protocol/stream-messages.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
+import type { ServerResponse } from 'node:http'
+import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import { answerRefusal, canAnswer, isWritable, type Refusal } from '../../http/reply.js'
 import { answerWhole, responseSink } from '../../endpoint/response-sink.js'
 import {
   type ErrorObject,
   errorResponse,
   INVALID_REQUEST,
+  isObject,
   isRequestId,
+  isResponse,
   type Message,
   paramsOf,
   type RequestId
@@ -42,7 +46,6 @@ import { askAdmission } from '../../endpoint/admission.js'
 import { authorize } from '../../endpoint/authorize.js'
 import type { Answer, Feature, Named } from '../../endpoint/feature.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { declareInAnswer } from './declaration.js'
 import { noteResumed } from '../../routes/resume-at-endpoint.js'
 
 export class StreamsDraft implements Feature {
@@ -239,4 +242,43 @@ function startIn({ kind, value }: FoundAnywhere, cursor: number | undefined): nu
   const from = cursor ?? value.unsentFrom
   const isKept = kind === 'local' ? !value.log.hasEvicted(from) : value.after(from) !== undefined
   return isKept ? from : undefined
+}
+
+const SERVER_CAPABILITIES = { experimental: { streams: {} } }
+
+/** Bytes of an answer that are looked through; a longer one passes as it is. */
+const LONGEST_ANSWER = 1024 * 1024
+
+type Capabilities = Record<string, unknown>
+
+/** To be called before the endpoint runs, after all else of ours has patched the response. */
+function declareInAnswer(res: ServerResponse): void {
+  let isDone = false
+  const rewrite = (message: Message): Message | undefined => {
+    const declared = isDone ? undefined : withDeclared(message)
+    isDone ||= declared !== undefined
+    return declared
+  }
+  rewriteAnswer(res, { limit: LONGEST_ANSWER, rewrite })
+}
+
+function withDeclared(message: Message): Message | undefined {
+  if (!isResponse(message) || !isObject(message.result)) return undefined
+  const { result } = message
+  if (!isObject(result['capabilities'])) return undefined
+  return {
+    ...message,
+    result: { ...result, capabilities: merged(result['capabilities'], SERVER_CAPABILITIES) }
+  }
+}
+
+/** What is in `own` stays as it is. */
+function merged(own: Capabilities, added: Capabilities): Capabilities {
+  const all = { ...own }
+  for (const [name, value] of Object.entries(added)) {
+    const present = own[name]
+    if (present === undefined) all[name] = value
+    else if (isObject(present) && isObject(value)) all[name] = merged(present, value)
+  }
+  return all
 }

@@ -8,8 +8,7 @@ import { Tasks } from './tasks.js'
 import { OPTIONS, type TasksOptions } from './tasks-options.js'
 
 export type { TasksPart } from '../../options/part.js'
-export type { TaskPolicy } from './task-settings.js'
-export type { TasksOptions } from './tasks-options.js'
+export type { TaskPolicy, TasksOptions } from './tasks-options.js'
 
 /**
  * Tasks (the extension `io.modelcontextprotocol/tasks`), for an endpoint that has none: a call of a

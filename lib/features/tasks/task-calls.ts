@@ -15,7 +15,7 @@ import { isLetIn, send, type TaskAdmission, type TaskPost } from './task-answer.
 import { NO_ROOM, UNDECLARED } from './task-refusal.js'
 import { TaskRun } from './task-run.js'
 import { Task } from './task.js'
-import type { TaskPolicy, TasksSettings } from './task-settings.js'
+import type { TaskPolicy, TasksSettings } from './tasks-options.js'
 import type { TaskStore } from './task-store.js'
 
 export interface TasksParts {

@@ -5,7 +5,7 @@ import { Sweep, sweepPeriod } from '../../streams/timer.js'
 import { WhenIdle } from '../../streams/when-idle.js'
 import type { Keeper } from '../../streams/directory.js'
 import { keepTask, type Task, type TaskFacts, type TaskKeeper } from './task.js'
-import type { TasksSettings } from './task-settings.js'
+import type { TasksSettings } from './tasks-options.js'
 
 /** An owner may have so many times the room that is left for the others: alone, it gets 8/9. */
 const FACTOR = 8

@@ -1,9 +1,19 @@
 // The options of `tasks()`: their meaning, and for each its unit, check and default.
+import type { FeatureLimits } from '../../endpoint/feature.js'
 import { type Fault, membersOf, must, wholeNumber } from '../../options/checks.js'
 import type { Schema } from '../../options/schema.js'
 import { LONGEST_TIMEOUT } from '../../protocol/clock.js'
 import { isObject } from '../../protocol/json-rpc.js'
-import type { TaskPolicy } from './task-settings.js'
+
+/**
+ * When a tool's call becomes a task.
+ *
+ * - `never`: it is answered as without tasks.
+ * - `after`: if it has no result in time.
+ * - `always`: at once.
+ * - `required`: at once, and a client that does not declare tasks is refused (2026-07-28).
+ */
+export type TaskPolicy = 'never' | 'after' | 'always' | 'required'
 
 /** Options of `tasks()`. Durations are milliseconds. */
 export interface TasksOptions {
@@ -31,6 +41,18 @@ export interface TasksOptions {
    * client that does not declare the extension is refused. Default: `after`.
    */
   readonly tools?: Readonly<Record<string, TaskPolicy>> | undefined
+}
+
+export interface TasksSettings {
+  /** Milliseconds after which a call without a result becomes a task (2026-07-28). */
+  readonly after: number
+  /** Milliseconds from its creation for which a task can be asked for. */
+  readonly ttl: { readonly default: number; readonly max: number }
+  /** Milliseconds that a client is told to wait between polls. */
+  readonly pollInterval: number
+  readonly maxPerOwner: number
+  readonly tools: ReadonlyMap<string, TaskPolicy>
+  readonly limits: FeatureLimits
 }
 
 const HOUR = 60 * 60 * 1000

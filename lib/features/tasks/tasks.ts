@@ -40,7 +40,7 @@ import { beginCall, policyOf, type TasksParts } from './task-calls.js'
 import { faultOf, replyToMethod } from './task-methods.js'
 import { type TaskRefusal, UNDECLARED } from './task-refusal.js'
 import { type KeptTask, keptTaskIn } from './task.js'
-import type { TasksSettings } from './task-settings.js'
+import type { TasksSettings } from './tasks-options.js'
 import { TaskStore } from './task-store.js'
 
 export class Tasks implements Feature {
