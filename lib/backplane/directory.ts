@@ -14,7 +14,7 @@ import {
 import type { InstanceLink } from './instance-link.js'
 import { isInstanceId, type SharedNames, tagOf } from './shared-names.js'
 
-export interface SharedDirectorySettings {
+interface SharedDirectorySettings {
   readonly forwardsSessions: boolean
   /** Milliseconds for which an idempotency key is remembered after its call was answered. */
   readonly keyTime: number

@@ -25,7 +25,7 @@ const MARK = Uint8Array.of(1)
 /** How long it is remembered that a client was told: its instance may come back. */
 const MARKED_FOR = 60 * 60 * 1000
 
-export interface InstanceLinkHost {
+interface InstanceLinkHost {
   /** Called when another instance begins an exchange. `undefined`: it is refused. */
   readonly accept: (exchange: Exchange) => ExchangeUser | undefined
   /** Called when other instances may have told clients of this one that it is dead. */

@@ -54,7 +54,7 @@ export interface FeatureLimits {
 }
 
 /** What an instance that has gone has left of a call under a key. */
-export type KeptCall =
+export type KeptKeyedCall =
   | { readonly kind: 'answer'; readonly answer: Answer }
   | { readonly kind: 'stream'; readonly streamId: string }
 
@@ -66,7 +66,7 @@ export interface CallKeys {
   keyOf(context: RequestContext): string | undefined
   of(context: RequestContext): Keyed | undefined
   /** `undefined`: the value is not the outcome of a call under a key. */
-  kept(context: RequestContext, keyed: Keyed, value: KeptValue): KeptCall | undefined
+  kept(context: RequestContext, keyed: Keyed, value: KeptValue): KeptKeyedCall | undefined
   /** A stream is kept for other instances, so the outcome of its call is kept, too. */
   keepStream(key: string): void
   /** Keeps for other instances every answer that was given in the last `time` milliseconds. */
@@ -103,7 +103,10 @@ export interface Feature {
   /** Answers a POST by its messages. */
   byMessage?(context: RequestContext): Answer | undefined
   worker?(context: RequestContext): Worker | undefined
-  /** Answers a GET or POST that nothing else answers; or takes part in what the endpoint does. */
+  /**
+   * Answers what nothing else has answered; or takes part in what the endpoint does with it. The
+   * first that takes part in a POST is to be the last that is asked about one.
+   */
   beforeEndpoint?(context: RequestContext): Answer | undefined
   /** Changes the endpoint's answer. Called before the endpoint runs, once it is captured. */
   rewrite?(context: RequestContext): void

@@ -7,10 +7,9 @@ import {
   type McpStreams,
   type McpStreamsOptions
 } from '../index.js'
-import { isObject } from '../protocol/json-rpc.js'
 import { redisBackplane, type RedisClient } from '../redis/index.js'
 import { sessions, type SessionsOptions } from '../features/sessions/index.js'
-import { tasks } from '../features/tasks/index.js'
+import { tasks, type TasksOptions } from '../features/tasks/index.js'
 import { type Arguments, type Environment, parse, UsageError } from './arguments.js'
 import { Target } from './forward.js'
 import { gateway } from './gateway.js'
@@ -142,9 +141,9 @@ function partsOf({
   tasks: given
 }: Arguments['options']): McpStreamsOptions {
   return {
-    ...(isObject(cookie) && { cookie: ownerCookie(cookie as unknown as OwnerCookieOptions) }),
-    ...(isObject(lasting) && { sessions: sessions(lasting as unknown as SessionsOptions) }),
-    ...(isObject(given) && { tasks: tasks(given) })
+    ...(cookie !== undefined && { cookie: ownerCookie(cookie as unknown as OwnerCookieOptions) }),
+    ...(lasting !== undefined && { sessions: sessions(lasting as unknown as SessionsOptions) }),
+    ...(given !== undefined && given !== false && { tasks: tasks(given as TasksOptions) })
   }
 }
 

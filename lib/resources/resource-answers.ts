@@ -15,6 +15,7 @@ import { type Elsewhere, type Here, UNKNOWN } from '../streams/directory.js'
 import { resourceStreamingIn } from '../streams/sessions.js'
 import type { Answer, Feature, FeatureCounts, Named } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
+import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../http/rewrite-answer.js'
@@ -82,7 +83,8 @@ export class ResourceAnswers implements Feature {
   byHead(context: RequestContext): Answer | undefined {
     const names = this.downloads.namesIn(context.req)
     const [name] = names
-    if (name === undefined) return undefined
+    // What names a stream as well is for the stream.
+    if (name === undefined || streamNamesIn(context.req).length > 0) return undefined
     return async () => {
       // A foreign page learns nothing about downloads, so nothing is looked up for it.
       const isLookedFor = names.length === 1 && !context.isForeign

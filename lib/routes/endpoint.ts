@@ -9,7 +9,7 @@ import type { Answer, Context } from './route.js'
 
 export function endpoint(context: Context): Answer {
   // For calls that may become tasks, or have tokens; and for answers in the endpoint's place.
-  const worker = workerFor(context)
+  const worker = context.method === 'POST' ? workerFor(context) : undefined
   return () => workOn(context, worker)
 }
 

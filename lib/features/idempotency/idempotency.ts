@@ -16,7 +16,7 @@ import type {
   Feature,
   FeatureCounts,
   Fullness,
-  KeptCall
+  KeptKeyedCall
 } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { Keyed, KeyedOutcome } from '../../endpoint/keyed-call.js'
@@ -51,6 +51,8 @@ export class Idempotency implements Feature, CallKeys {
     const { req, method } = context
     if (method !== 'DELETE') return undefined
     const [stream] = streamNamesIn(req)
+    // Nothing is looked up for a foreign page: the stream URL refuses it.
+    if (stream !== undefined && context.isForeign) return undefined
     const isKey = (value: string): boolean => this.scoped(context, value) !== undefined
     const name = stream ?? streamParameters(req.url ?? '').find(isKey)
     const call = this.#callNamed(context, name)
@@ -138,7 +140,7 @@ export class Idempotency implements Feature, CallKeys {
     return { key, hash, size: context.memory }
   }
 
-  kept(context: RequestContext, keyed: Keyed, value: KeptValue): KeptCall | undefined {
+  kept(context: RequestContext, keyed: Keyed, value: KeptValue): KeptKeyedCall | undefined {
     const call = keptOutcomeIn(value)
     if (call === undefined) return undefined
     const refusal = refusalOf(context, call, keyed)

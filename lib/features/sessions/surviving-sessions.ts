@@ -14,7 +14,7 @@ import { Revivals, Session } from './revivals.js'
 import { SharedMemory } from './shared-memory.js'
 import { sealHead, translateHead } from './session-heads.js'
 
-export interface SessionsSettings {
+interface SessionsSettings {
   readonly secrets: readonly string[]
   readonly lifetime: number
 }

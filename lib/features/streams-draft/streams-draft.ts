@@ -50,9 +50,10 @@ import { noteResumed } from '../../routes/resume-at-endpoint.js'
 
 export class StreamsDraft implements Feature {
   namedBy(_context: RequestContext, message: Message): Named | undefined {
+    if (!isStreamMethod(message)) return undefined
     const { streamId } = paramsOf(message)
-    if (!isStreamMethod(message) || typeof streamId !== 'string') return undefined
-    return { kind: 'stream', name: streamId }
+    // Without a stream it names nothing, whatever else is in it.
+    return { kind: 'stream', name: typeof streamId === 'string' ? streamId : '' }
   }
 
   byMessage(context: RequestContext): Answer | undefined {

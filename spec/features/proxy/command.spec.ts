@@ -49,6 +49,7 @@ describe('the command line', () => {
       [URL, '--cookie', '{"name":"x"}'],
       '--cookie: option `secret` must be a string of 16 characters or more, or a list of them'
     ],
+    [[URL, '--sessions', 'yes'], '--sessions: options must be an object'],
     [[URL, '--tasks', '{"afte":1}'], '--tasks: unknown option `afte`: did you mean `after`?'],
     [[URL, '--config', 'none.json'], '--config none.json: no such file'],
     [[URL, '--redis', 'redis://a'], '--redis: --redis-secret is missing'],

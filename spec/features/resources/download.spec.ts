@@ -13,10 +13,10 @@ import {
   resources,
   type ResourcesOptions
 } from '../../../lib/resources/index.js'
-import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { type RawCall, rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { del, headersFor, post, request, withEnvelope } from '../../helpers/mcp.js'
-import { serve } from '../../helpers/serve.js'
+import { callTool, del, headersFor, post, request, withEnvelope } from '../../helpers/mcp.js'
+import { serve, streamUrl } from '../../helpers/serve.js'
 import { sleep } from '../../helpers/sleep.js'
 import { rawExchange } from '../who/raw-exchange.js'
 import {
@@ -562,4 +562,15 @@ it('a parameter of that name with a value that is no id of ours is the applicati
   const before = endpoint.requests.length
   await whole(fetchUrl(`${url}?download=1`, headers, 'PUT'))
   expect(endpoint.requests.length).toBe(before + 1)
+})
+
+it('is none where a URL names a stream as well', async () => {
+  const script = (call: RawCall) =>
+    call.message?.method === 'tools/call' ? call.open() : answerJson(call)
+  const { url, headers } = await serveResources(() => null, { script })
+  const stream = streamUrl(await post(url, callTool(1, 'x'), headers), url)
+  const both = `${stream}&download=${nanoid()}`
+  const followed = await fetchUrl(both, { ...headers, accept: 'text/event-stream' })
+  expect(followed.headers['content-type']).toBe('text/event-stream')
+  expect((await del(both, headers)).status).toBe(204)
 })
