@@ -9,7 +9,7 @@ import { OutgoingAnswers } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
 import { StallWatch } from '../readers/stall-watch.js'
 
-export interface ConnectionsOptions extends ConnectionOptions {
+interface ConnectionsOptions extends ConnectionOptions {
   /** Silence in milliseconds after which a comment goes out; `null`: never. */
   readonly keepAlive: number | null
   /** Milliseconds after which a connection ends if its client would come back; `null`: never. */

@@ -30,7 +30,7 @@ export function isAccepted({ statusCode = 0 }: Pick<IncomingMessage, 'statusCode
   return statusCode >= 200 && statusCode < 300
 }
 
-export interface InjectOptions extends Additions {
+interface InjectOptions extends Additions {
   /** The message in JSON, if its bytes are to stay as they were. Default: by `JSON.stringify`. */
   readonly text?: string | undefined
   /** The URL to send it to. Default: that of the request, without its stream names. */
@@ -65,7 +65,7 @@ export async function endAtEndpoint(req: IncomingMessage, sessionId: string): Pr
 }
 
 /** What of an event stream is asked for. */
-export interface ResumeOptions extends Additions {
+interface ResumeOptions extends Additions {
   readonly lastEventId: string
   /** Gives up on the endpoint. */
   readonly signal: AbortSignal

@@ -3,8 +3,8 @@ import { promisify } from 'node:util'
 import { brotliDecompress, unzip } from 'node:zlib'
 import { LF } from '../protocol/bytes.js'
 import type { StreamFault } from '../protocol/errors.js'
-import { isObject } from '../protocol/json-rpc.js'
-import { writtenMessages } from '../protocol/json-splice.js'
+import { isObject, isResponse } from '../protocol/json-rpc.js'
+import { type WrittenMessage, writtenMessages } from '../protocol/json-splice.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 import { type BlockFields, type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
@@ -90,12 +90,20 @@ export class EndpointMessages {
     return this.#isWhole ? undefined : this.#faultOfPending()
   }
 
-  /** The endpoint has ended its answer: what is pending, and is a whole message, is an event. */
-  end(): void {
+  /**
+   * The endpoint has ended its answer: what is pending, and is a whole message, is an event.
+   *
+   * @param comesAgain an endpoint that numbers its events is asked again for those that are not
+   *   whole, unless there is the response.
+   */
+  end(comesAgain = false): void {
     if (this.#body !== undefined) return this.#wholeBody(this.#body)
     if (this.#isWhole) return
     this.#splitter?.end((bytes, from, to, fields) => {
-      if (isMessage(bytes, from, to, fields)) this.#sink.onBlock(bytes, from, to, fields)
+      const messages = messagesIn(bytes, from, to, fields)
+      const isLast = messages.some(({ message }) => isResponse(message))
+      if (isLast || (messages.length > 0 && !comesAgain))
+        this.#sink.onBlock(bytes, from, to, fields)
     })
     this.#count(0)
   }
@@ -165,7 +173,12 @@ function isTooLarge(error: unknown): boolean {
   return isObject(error) && error['code'] === 'ERR_BUFFER_TOO_LARGE'
 }
 
-function isMessage(bytes: Uint8Array, from: number, to: number, fields: BlockFields): boolean {
-  if (fields.dataLines === 0 || !fields.isMessage) return false
-  return writtenMessages(dataOf(bytes, from, to, fields)).length > 0
+function messagesIn(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  fields: BlockFields
+): readonly WrittenMessage[] {
+  if (fields.dataLines === 0 || !fields.isMessage) return []
+  return writtenMessages(dataOf(bytes, from, to, fields))
 }

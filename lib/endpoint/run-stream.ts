@@ -307,7 +307,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   }
 
   end(): void {
-    this.#messages.end()
+    this.#messages.end(this.#numbered !== undefined)
     if (!this.#messages.isBody) this.#closed(true)
   }
 

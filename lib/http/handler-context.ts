@@ -94,7 +94,7 @@ export interface Caller {
   readonly messages: readonly Message[]
 }
 
-export interface PartsCollector {
+interface PartsCollector {
   /** `false`: no client collects it any more. */
   partial(text: string): boolean
 }

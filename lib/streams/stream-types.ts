@@ -94,7 +94,7 @@ export interface Producer {
   release(): void
 }
 
-export interface StreamLimits {
+interface StreamLimits {
   /** Milliseconds for which written events are kept. */
   readonly window: number
   /** Bytes of one stream's events; unwritten ones beyond it fail the stream. */

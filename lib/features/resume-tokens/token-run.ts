@@ -193,6 +193,8 @@ export class TokenRun extends EndpointRun implements Capture, AnswerListener, Ca
   }
 
   #begun(status: number, headers: OutgoingHttpHeaders): void {
+    // Middleware in front of us answers over ours: the endpoint has not been asked.
+    if (this.#call === undefined) return
     this.isRefusal = status !== 200
     // It concerns the preference of this request, and not of others that fetch the answer.
     const { 'preference-applied': _applied, ...given } = headers

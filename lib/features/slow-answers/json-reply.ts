@@ -57,7 +57,10 @@ export class JsonReply extends SoleReader {
   }
 
   wake(said: readonly Message[] = []): void {
-    if (said.length === 1 && said.every(isResponse)) this.#known.add(this.#stream.last)
+    const isKnown = said.length === 1 && said.every(isResponse)
+    // An endpoint may send any number of responses that nobody waits for.
+    if (isKnown && this.#known.size < this.#stream.requestIds.length)
+      this.#known.add(this.#stream.last)
     if (this.#stream.isEnded) this.finish()
   }
 

@@ -166,6 +166,33 @@ describe('an endpoint that closes its stream before the response', () => {
     expect(response.messages()).toEqual([note(1), note(2), note(3), answer])
   })
 
+  it.each([
+    ['behind its data', -'id: c2\n\n'.length],
+    ['within its id', -'2\n\n'.length]
+  ])('ends a stream in order within an event, %s: that comes again', async (_where, end) => {
+    const whole = `data: ${JSON.stringify(note(2))}\nid: c2\n\n`
+    const { response, gets } = await closed(({ write, res }, n) => {
+      write(n === 1 ? whole.slice(0, end) : whole + event('d', answer))
+      res.end()
+    })
+    await pass(5000)
+    await pass(5000)
+    expect(await response.ended).toBe('end')
+    expect(response.messages()).toEqual([note(1), note(2), answer])
+    expect(gets.map(({ req }) => req.headers['last-event-id'])).toEqual(['b', 'b'])
+  })
+
+  it('ends a stream in order within its response, which is whole: nothing is asked again', async () => {
+    const { response, gets } = await closed(({ write, res }) => {
+      write(event('c', answer).trimEnd())
+      res.end()
+    })
+    await pass(5000)
+    expect(await response.ended).toBe('end')
+    expect(response.messages()).toEqual([note(1), answer])
+    expect(gets).toHaveLength(1)
+  })
+
   it('leaves its stream open behind a response that it replays: the call ends all the same', async () => {
     const w = await closed(({ write }) => void write(event('c', note(2)) + event('d', answer)))
     await pass(5000)

@@ -3,12 +3,13 @@
 
 import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
+import type { ServerResponse } from 'node:http'
 import { gate } from '../../helpers/gate.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { ended, headersFor, notification, post, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-import { answerJson, answerOf, report, serveTokens, SOON, TEXT } from './setup.js'
+import { answerJson, answerOf, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
 
 const NOTE = notification('notifications/message', { data: 1 })
 const KEY = { 'idempotency-key': 'a key that nobody guesses' }
@@ -99,4 +100,25 @@ describe('a head with a `Trailer`', () => {
       undefined
     ])
   })
+})
+
+it('what stands in front answers 404 over a request with a token: its session goes on', async () => {
+  const answering: ServerResponse[] = []
+  const inFront: RequestHandler = (_req, res, next) => next(void answering.push(res))
+  const endpoint = rawEndpoint(() => undefined, { session: 's1' })
+  const { url } = await serve(endpoint, { resumeTokens: { after: SOON } }, [inFront])
+  const headers = headersFor({ version: '2025-11-25', session: 's1' })
+  const first = post(url, report(1, { resumeToken: null }), headers)
+  const call = await endpoint.calls.nth(1)
+  const resumeToken = tokenOf(await answerOf(await first))
+  const waiting = { ...headers, Prefer: 'wait=60' }
+  const second = post(url, report(2, { resumeToken }), waiting)
+  call.emit(NOTE)
+  const response = await second
+  expect(await response.nextMessage()).toEqual(NOTE)
+  const late = answering.at(-1)!
+  late.statusCode = 404
+  late.end('late')
+  call.emit(result(call.message.id, TEXT))
+  expect((await answerOf(response)).result).toEqual(TEXT)
 })
