@@ -8,7 +8,8 @@ import {
   type KnownBody,
   mayBeMessage,
   parseBody,
-  parsedBody
+  parsedBody,
+  takeBuffered
 } from './request-body.js'
 
 interface ReadAheadOptions extends BodyLimits {
@@ -100,8 +101,8 @@ class ReadAhead {
 }
 
 function takeAndPutBack(req: IncomingMessage): Buffer | undefined {
-  const bytes = req.read() as Buffer | string | null
-  if (bytes === null) return undefined
+  const bytes = takeBuffered(req)
+  if (bytes === undefined) return undefined
   req.unshift(bytes)
   return typeof bytes === 'string' ? Buffer.from(bytes) : bytes
 }

@@ -46,6 +46,15 @@ export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   return { ...known, memory: (known.memory ?? 0) + bytes.length }
 }
 
+/** Takes what has come of a body and was not read: from Node 26 on, `read()` gives one chunk. */
+export function takeBuffered(req: IncomingMessage): Buffer | string | undefined {
+  const chunks: (Buffer | string)[] = []
+  while (req.readableLength > 0) chunks.push(req.read() as Buffer | string)
+  const [first] = chunks
+  if (chunks.length < 2) return first
+  return typeof first === 'string' ? chunks.join('') : Buffer.concat(chunks as Buffer[])
+}
+
 /** Gives those behind us another message; `text` is its JSON. */
 export function replaceBody(req: IncomingMessage, message: object, text: string): void {
   const bytes = Buffer.from(text)
@@ -53,7 +62,7 @@ export function replaceBody(req: IncomingMessage, message: object, text: string)
   if (isParsed(req))
     parsed.body =
       typeof parsed.body === 'string' ? text : Buffer.isBuffer(parsed.body) ? bytes : message
-  else req.unshift(typeof req.read() === 'string' ? text : bytes)
+  else req.unshift(typeof takeBuffered(req) === 'string' ? text : bytes)
   const { headers, rawHeaders } = req
   if (headers['content-length'] !== undefined) headers['content-length'] = String(bytes.length)
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

@@ -131,8 +131,16 @@ function answer(response: http.IncomingMessage, res: http.ServerResponse): void 
   process.nextTick(() => {
     if (res.destroyed) return
     res.writeHead(response.statusCode ?? 502, response.statusMessage, headers)
-    if (response.complete) res.end(response.read() as Buffer | null)
-    else {
+    if (response.complete) {
+      let last: Buffer | undefined
+      // From Node 26 on, `read()` gives one chunk.
+      while (response.readableLength > 0) {
+        if (last !== undefined) res.write(last)
+        last = response.read() as Buffer
+      }
+      res.end(last)
+      response.resume()
+    } else {
       // The rest may be long in coming.
       res.flushHeaders()
       response.pipe(res)
