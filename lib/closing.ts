@@ -14,7 +14,7 @@ export interface CloseOptions {
   readonly drain?: number | undefined
 }
 
-export interface ClosingParts extends RoutesInstance {
+interface ClosingParts extends RoutesInstance {
   readonly transports: SharedStreams
 }
 

@@ -22,7 +22,7 @@ interface SharedDirectorySettings {
   readonly mayBeRevived: (session: string) => boolean
 }
 
-export type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'epoch' | 'isClosed'> & {
+type DirectoryLink = Pick<InstanceLink, 'tag' | 'look' | 'epoch' | 'isClosed'> & {
   readonly names: SharedNames
   readonly backplane: Pick<InstanceLink['backplane'], 'lease'>
 }

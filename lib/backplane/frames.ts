@@ -10,7 +10,7 @@ export interface ExchangeName {
   readonly id: number
 }
 
-export type DataFrame = ExchangeName & Chunk
+type DataFrame = ExchangeName & Chunk
 export interface PositionFrame extends ExchangeName, Position {
   /** Whether the receiver of the frame has confirmed before that it knows of the exchange. */
   readonly isKnown: boolean

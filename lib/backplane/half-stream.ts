@@ -2,7 +2,7 @@
 
 export const CHUNK = 64 * 1024
 /** Bytes that the sender may keep before whoever writes to it is told to wait. */
-export const CREDIT = 1024 * 1024
+const CREDIT = 1024 * 1024
 /** After so many used bytes, the receiver tells the sender its position at once. */
 const TELL_AFTER = CREDIT / 4
 

@@ -5,7 +5,7 @@ import type { Backplane } from './types.js'
 /** `down`: nothing comes back. `degraded`: round trips are slow, or keys cannot be written. */
 export type LinkState = 'up' | 'degraded' | 'down'
 
-export interface LifeHost {
+interface LifeHost {
   readonly tag: string
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number

@@ -13,7 +13,7 @@ import {
 } from './frames.js'
 import type { Chunk } from './half-stream.js'
 
-export interface RelayHost {
+interface RelayHost {
   readonly now: () => number
   readonly send: (peer: string, kind: number, frame: Uint8Array) => void
   /** Called when another instance begins an exchange. `undefined`: it is refused. */

@@ -1,25 +1,20 @@
 // Results of streams that ended without a client: any instance finds them while they are kept.
-import type { RequestId } from '../protocol/json-rpc.js'
 import type { SavedResult } from '../streams/finished-streams.js'
 import type { Stream } from '../streams/stream.js'
 import type { Envelopes } from './envelope.js'
 import type { KeptValues } from './kept-values.js'
 
 /** The head of the value in Redis, as JSON. Owner and session are digests. */
-interface Head {
+interface Head extends Pick<SavedResult, KeptAsItIs> {
   readonly kind: 'stream'
   readonly owner: string
   readonly session: string | null
-  readonly first: number
   /** For each event, the offset behind its last byte. */
   readonly ends: readonly number[]
-  readonly written: number
-  readonly lastRequest: number
-  readonly lastError: number
-  readonly unsentFrom: number
-  readonly requestIds: readonly RequestId[]
-  readonly isAnnounced: boolean
 }
+
+type KeptAsItIs =
+  'first' | 'written' | 'lastRequest' | 'lastError' | 'unsentFrom' | 'requestIds' | 'isAnnounced'
 
 export class Results {
   readonly #kept: KeptValues

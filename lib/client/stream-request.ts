@@ -45,7 +45,7 @@ const OF_ONE_CALL =
   /^(?:content-.*|prefer|idempotency-key|last-event-id|mcp-(?:method|name|param-.*))$/
 
 /** Headers for another request of the same caller; `headers` is evaluated again. */
-export async function callerHeaders(
+async function callerHeaders(
   init: RequestInit,
   { headers: given }: ClientSettings
 ): Promise<Headers> {

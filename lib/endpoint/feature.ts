@@ -104,8 +104,8 @@ export interface Feature {
   byMessage?(context: RequestContext): Answer | undefined
   worker?(context: RequestContext): Worker | undefined
   /**
-   * Answers what nothing else has answered; or takes part in what the endpoint does with it. The
-   * first that takes part in a POST is to be the last that is asked about one.
+   * Answers what nothing else has answered; or takes part in what the endpoint does with it. Behind
+   * a feature that takes part in a POST, none in the list may answer one here.
    */
   beforeEndpoint?(context: RequestContext): Answer | undefined
   /** Changes the endpoint's answer. Called before the endpoint runs, once it is captured. */

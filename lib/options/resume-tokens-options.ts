@@ -29,7 +29,7 @@ export interface ResumeTokensOptions {
 }
 
 /** The same with every default filled in. */
-export interface ResumeTokensValues {
+interface ResumeTokensValues {
   readonly after: number
   readonly offer: 'asked' | 'always'
   readonly methods: readonly string[] | 'all'

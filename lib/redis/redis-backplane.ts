@@ -9,7 +9,7 @@ const LISTEN_AGAIN = 500
 /** Milliseconds after which connections that were given up are replaced. */
 const OPEN_AGAIN = 1000
 
-export interface RedisBackplaneSettings {
+interface RedisBackplaneSettings {
   readonly secrets: readonly string[]
   readonly lease: number
   readonly prefix: string

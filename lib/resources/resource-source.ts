@@ -21,10 +21,7 @@ export type Source =
     }
 
 /** Gives the bytes from `start` to before `end`; `undefined`: to an end that is not known. */
-export type ReadBytes = (
-  start: number,
-  end: number | undefined
-) => ResourceBytes | Promise<ResourceBytes>
+type ReadBytes = (start: number, end: number | undefined) => ResourceBytes | Promise<ResourceBytes>
 
 /** The most bytes of a body in memory that are written to a socket in one piece. */
 const PIECE = 256 * 1024

@@ -51,7 +51,7 @@ interface Shown {
 }
 
 /** `full`: too many sessions wait to be begun again. */
-export type Proof = 'done' | 'full'
+type Proof = 'done' | 'full'
 
 /** Milliseconds for which an endpoint may take to answer. */
 const PATIENCE = 30_000
