@@ -108,7 +108,7 @@ export interface McpStreamsOptions {
    * Milliseconds without a response head after which a client that accepts event streams is given
    * one in the endpoint's place: with link, first id and comments, and the late answer as its
    * event. It is five times as long for a client that has only claimed to read event streams, by
-   * its `Accept`. This is not done for `initialize`. From 2026-07-28 on the stream has no
+   * its `Accept`, and asks for no progress. This is not done for `initialize`. From 2026-07-28 on the stream has no
    * ids, and a cut still cancels, unless the client has announced itself. `null`: never. Default:
    * 5,000.
    */
