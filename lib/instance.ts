@@ -25,7 +25,8 @@ import type {
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
-import type { Context, OtherInstancesCode, RoutesInstance } from './routes/route.js'
+import { routes } from './routes/index.js'
+import { type Context, type OtherInstancesCode, type RoutesInstance, walk } from './routes/route.js'
 import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
 import { SharedStreams } from './wires/shared-streams.js'
@@ -109,6 +110,7 @@ export class Instance implements RoutesInstance {
       maxEntries: maxStreams,
       keptFor: keptFor(settings),
       keepAlive: settings.keepAlive,
+      answerAgain: context => walk(context, routes),
       mayBeRevived: session => this.surviving?.mayBeRevived(session) === true,
       changed: (state, tag) => {
         debug('backplane %s', state)

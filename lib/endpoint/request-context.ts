@@ -25,6 +25,7 @@ import type { InstanceParts } from './instance-parts.js'
 import type { KeyedCall } from './keyed-call.js'
 import { isJsonRpc } from './mcp-request.js'
 import { RequestFacts } from './request-facts.js'
+import { readAhead } from '../http/read-ahead.js'
 import { isParsed, type KnownBody, memoryOfRequest, parsedBody } from '../http/request-body.js'
 import type { Capture } from '../http/capture-types.js'
 import type { ResponseCapture } from '../http/response-capture.js'
@@ -82,6 +83,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   isBatch = false
   keyed: KeyedCall | undefined
   second: SecondChannel | undefined
+  #isLearnt = false
   #path: string | undefined
   /** Bytes of memory that the body takes, once it is parsed. */
   #memory: number | undefined
@@ -203,7 +205,15 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return { limit, budget, owner: this.owner }
   }
 
+  /** Reads the body ahead; what has been learnt of it before is not read again. */
+  readAhead(known: (body: KnownBody) => void): void {
+    const { body, text } = this
+    if (this.#isLearnt) known({ body, text, ...(this.#memory && { memory: this.#memory }) })
+    else readAhead(this.req, { ...this.bodyLimits, known })
+  }
+
   learn({ body, text, memory }: KnownBody): void {
+    this.#isLearnt = true
     this.isUnread = body === undefined
     this.body = body
     this.text = text

@@ -4,6 +4,7 @@ import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 import { isJsonText } from '../protocol/media-types.js'
 import type { Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseHead } from '../http/capture-types.js'
+import { closeAfter } from '../http/sockets.js'
 import { EndpointRun } from './endpoint-run.js'
 import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
 import type { RequestContext } from './request-context.js'
@@ -96,6 +97,7 @@ export class StreamedRun extends EndpointRun {
     const request = this.request
     request.learnParsed()
     const { instance, owner, session, profile, second, facts } = request
+    if (instance.isClosing) closeAfter(request.req, request.res)
     if (request.isOther) return this.#leave('not MCP')
     const initialize = facts.isInitialize ? this.#initialize : undefined
     if (initialize !== undefined) this.#stream.initialize = initialize

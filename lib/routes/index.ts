@@ -1,6 +1,7 @@
 // The list of routes: the first one that has an answer to a request gives it.
 import { endpoint, inexact, oversized } from './endpoint.js'
 import { beforeEndpoint, featureByHead, featureByMessage } from './features.js'
+import { leaving } from './leaving.js'
 import { loopback, ownerFailed, post } from './post.js'
 import { resume } from './resume-at-endpoint.js'
 import type { Route } from './route.js'
@@ -17,6 +18,8 @@ const byMessages: readonly Route[] = [
   oversized,
   // A key under which another instance has a call.
   context => context.instance.others?.byKey(context),
+  // New, where this instance leaves.
+  leaving,
   // A POST that is sent again under its key.
   beforeEndpoint,
   endpoint
@@ -38,6 +41,7 @@ export const routes: readonly Route[] = [
   // A GET with `Last-Event-ID`.
   resume,
   unknownStream,
+  leaving,
   // A GET of a session that has a listen channel already.
   beforeEndpoint,
   endpoint

@@ -1,6 +1,5 @@
 // Routes that come first: requests of our own, and POSTs, whose body is read.
 import { isMcpPost, streamNamesIn } from '../endpoint/mcp-request.js'
-import { readAhead } from '../http/read-ahead.js'
 import type { KnownBody } from '../http/request-body.js'
 import { StreamError } from '../protocol/errors.js'
 import { refuse } from '../http/reply.js'
@@ -13,16 +12,15 @@ export function post(routes: readonly Route[]): Route {
 }
 
 function read(context: Context, routes: readonly Route[]): void {
-  const { req, res } = context
-  const known = (body: KnownBody): void => {
+  const { res } = context
+  context.readAhead(body => {
     if (!isMcpPost(context, body.body)) return passNotMcp(context)
     // Middleware in front has answered meanwhile, so the endpoint need not run.
     if (res.headersSent || res.writableEnded) return
     context.giveCookie()
     context.learn(body)
     walk(context, routes)
-  }
-  readAhead(req, { ...context.bodyLimits, known })
+  })
 }
 
 /** A request for which the option `owner` has thrown or rejected: it is refused if it is MCP. */
@@ -40,7 +38,7 @@ export function ownerFailed(context: Context): Answer | undefined {
     return refuseIt
   const known = ({ body }: KnownBody): void =>
     isMcpPost(context, body) ? refuseIt() : passNotMcp(context)
-  return () => readAhead(req, { ...context.bodyLimits, known })
+  return () => context.readAhead(known)
 }
 
 /** The outcome of its message is noted, and its response passes untouched. */
@@ -55,5 +53,5 @@ export function loopback(context: Context): Answer | undefined {
   }
   const body = takeCarried(req)
   if (body !== undefined || req.method === 'GET') return () => known({ body })
-  return () => readAhead(req, { ...context.bodyLimits, known })
+  return () => context.readAhead(known)
 }

@@ -79,7 +79,8 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
 function listenAgain(context: Context, found: FoundStream): Answer | undefined {
   const { instance, req } = context
   const own = found.kind === 'local' ? found.value.endpointId : undefined
-  if (own === undefined) return forgetCursor(context, 'its listen channel is over')
+  if (own === undefined || instance.isClosing)
+    return forgetCursor(context, 'its listen channel is over')
   instance.debug('listen channel %s is over: the endpoint goes on with it', label(found.value))
   replaceHeader(req, 'last-event-id', own)
   return endpoint(context)

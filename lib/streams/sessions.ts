@@ -55,6 +55,8 @@ export class Sessions {
   idOf: (name: string) => string | undefined = name => name
   /** The id that the endpoint has given it. */
   endpointIdOf: (name: string) => string = name => name
+  /** Whether calls of a session that was begun again here may still run at another instance. */
+  hasMoved: (name: string) => boolean = () => false
   readonly #facts: FairStore<SessionFacts>
   /** Ids that an endpoint has handed out or accepted, with the first owner of each. */
   readonly #seen: FairStore<{ readonly owner: string }>

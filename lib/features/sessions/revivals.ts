@@ -29,6 +29,8 @@ export class Session {
   state: SessionState = 'unproved'
   /** Set while it is proved. */
   proof: Promise<Proof> | undefined
+  /** What the ids of the endpoint's requests name, where they must differ from others'. */
+  askerId: string | undefined
   /** Messages in JSON that its client is to have with the next event stream. */
   notices: readonly string[] = []
 

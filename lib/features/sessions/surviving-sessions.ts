@@ -1,18 +1,35 @@
 // Sessions that outlive their process (option `sessions`).
 import { sessionOf } from '../../access/guards.js'
-import { isInitialize, isObject, type Message, objectIn } from '../../protocol/json-rpc.js'
+import { parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
+import {
+  isInitialize,
+  isObject,
+  isResponse,
+  type Message,
+  objectIn
+} from '../../protocol/json-rpc.js'
 import { FairStore } from '../../streams/fair-store.js'
 import { showSession } from '../../endpoint/endpoint-client.js'
 import type { Feature, FeatureCounts, LastingSessions } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { isLoopback } from '../../http/loopback.js'
 import { canAnswer, refuse } from '../../http/reply.js'
-import { replaceHeader } from '../../http/request-body.js'
+import { replaceBody, replaceHeader } from '../../http/request-body.js'
+import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { isSealed, nameIn, Seals } from './seal.js'
 import { Revivals, Session } from './revivals.js'
 import { SharedMemory } from './shared-memory.js'
 import { sealHead, translateHead } from './session-heads.js'
+
+/** Bytes of an event, or of an answer in JSON, in which a question of the endpoint is found. */
+const LONGEST_QUESTION = 4 * 1024 * 1024
+
+/** An answer with the id that the endpoint has asked under. */
+function withOwnId(message: Message, askerId: string): Message {
+  const asked = isResponse(message) ? parseForeignId(message.id) : undefined
+  return asked?.originId === askerId ? { ...message, id: asked.id } : message
+}
 
 interface SessionsSettings {
   readonly secrets: readonly string[]
@@ -138,18 +155,37 @@ export class SurvivingSessions implements Feature, LastingSessions {
       .catch((error: unknown) => (canAnswer(res) ? next(error) : res.destroy()))
   }
 
-  #pass(
-    { req, res }: RequestContext,
-    session: Session,
-    mayNotify: boolean,
-    next: () => void
-  ): void {
+  #pass(context: RequestContext, session: Session, mayNotify: boolean, next: () => void): void {
+    const { req, res } = context
     // An id that it has never had: the endpoint itself says that it does not know it.
     if (session.state !== 'ended') {
+      this.#numberAnew(context, session)
       showSession(req, session.endpointId)
       translateHead(res, session, mayNotify)
     }
     next()
+  }
+
+  /**
+   * While calls of the session still run at the instance that had it before, both number what they
+   * ask its client from 0 on: what is asked here gets ids that say so.
+   */
+  #numberAnew({ req, res, messages, isBatch }: RequestContext, session: Session): void {
+    const { sessions, newId } = this.#parts
+    if (sessions.hasMoved(session.name)) {
+      const askerId = (session.askerId ??= newId())
+      const rewrite = (message: Message): Message | undefined => {
+        const own = withForeignIds(message, askerId)
+        return own === message ? undefined : own
+      }
+      rewriteAnswer(res, { limit: LONGEST_QUESTION, rewrite })
+    }
+    const { askerId } = session
+    if (askerId === undefined) return
+    const own = messages.map(message => withOwnId(message, askerId))
+    if (own.every((message, i) => message === messages[i])) return
+    const body = isBatch ? own : (own[0] as Message)
+    replaceBody(req, body, JSON.stringify(body))
   }
 
   #find(id: string, { req, owner }: RequestContext): Session | undefined {
