@@ -135,7 +135,9 @@ export class Membership implements OtherInstances<Context> {
         noContent(res)
       }
     const tried = this.#relay.handedBack.of(context)
-    if (wire !== undefined || tried.includes(NO_OTHER)) return undefined
+    // Who listens comes again, and not to this instance.
+    const isPassedOn = context.method === 'POST' && wire === undefined
+    if (!isPassedOn || tried.includes(NO_OTHER)) return undefined
     return () => this.#passOn(context, tried)
   }
 

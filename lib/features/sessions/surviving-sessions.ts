@@ -14,6 +14,7 @@ import type { Feature, FeatureCounts, LastingSessions } from '../../endpoint/fea
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { isLoopback } from '../../http/loopback.js'
 import { canAnswer, refuse } from '../../http/reply.js'
+import { readAhead } from '../../http/read-ahead.js'
 import { replaceBody, replaceHeader } from '../../http/request-body.js'
 import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
@@ -159,9 +160,10 @@ export class SurvivingSessions implements Feature, LastingSessions {
     const { req, res } = context
     // An id that it has never had: the endpoint itself says that it does not know it.
     if (session.state !== 'ended') {
-      this.#numberAnew(context, session)
+      this.#numberQuestions(context, session)
       showSession(req, session.endpointId)
       translateHead(res, session, mayNotify)
+      return this.#numberAnswers(context, session, next)
     }
     next()
   }
@@ -170,22 +172,32 @@ export class SurvivingSessions implements Feature, LastingSessions {
    * While calls of the session still run at the instance that had it before, both number what they
    * ask its client from 0 on: what is asked here gets ids that say so.
    */
-  #numberAnew({ req, res, messages, isBatch }: RequestContext, session: Session): void {
+  #numberQuestions({ res }: RequestContext, session: Session): void {
     const { sessions, newId } = this.#parts
-    if (sessions.hasMoved(session.name)) {
-      const askerId = (session.askerId ??= newId())
-      const rewrite = (message: Message): Message | undefined => {
-        const own = withForeignIds(message, askerId)
-        return own === message ? undefined : own
-      }
-      rewriteAnswer(res, { limit: LONGEST_QUESTION, rewrite })
+    if (!sessions.hasMoved(session.name)) return
+    const askerId = (session.askerId ??= newId())
+    const rewrite = (message: Message): Message | undefined => {
+      const own = withForeignIds(message, askerId)
+      return own === message ? undefined : own
     }
-    const { askerId } = session
-    if (askerId === undefined) return
+    rewriteAnswer(res, { limit: LONGEST_QUESTION, rewrite })
+  }
+
+  #numberAnswers(
+    { req, messages, isBatch, bodyLimits }: RequestContext,
+    { askerId }: Session,
+    next: () => void
+  ): void {
+    if (askerId === undefined) return next()
     const own = messages.map(message => withOwnId(message, askerId))
-    if (own.every((message, i) => message === messages[i])) return
+    if (own.every((message, i) => message === messages[i])) return next()
     const body = isBatch ? own : (own[0] as Message)
-    replaceBody(req, body, JSON.stringify(body))
+    // Of a message of ours, the bytes may still be on their way.
+    const known = (): void => {
+      replaceBody(req, body, JSON.stringify(body))
+      next()
+    }
+    readAhead(req, { ...bodyLimits, known })
   }
 
   #find(id: string, { req, owner }: RequestContext): Session | undefined {
