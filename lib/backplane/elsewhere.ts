@@ -84,8 +84,8 @@ function atPlace(
   const { kind, instance } = place
   if (kind === 'lost') return afterLost(context, relay, instance)
   // A listen channel, which that instance does not go on with.
-  if (nameKind !== 'session' && relay.handedBack.of(context).includes(instance))
-    return withoutCursor(context, relay)
+  const isOver = nameKind !== 'session' && relay.handedBack.of(context).includes(instance)
+  if (isOver && isResumed(context)) return withoutCursor(context, relay)
   const relayKind = nameKind === 'session' || isResumed(context) ? 'in-session' : 'named'
   return context.method === 'POST'
     ? () => readAndRelay(context, relay, instance, relayKind)
@@ -93,8 +93,8 @@ function atPlace(
 }
 
 /** Whether it goes on with a stream at the URL of the endpoint. */
-function isResumed({ method, req }: Context): boolean {
-  return method === 'GET' && streamNamesIn(req).length === 0
+function isResumed({ method, req, lastEventId }: Context): boolean {
+  return method === 'GET' && lastEventId !== undefined && streamNamesIn(req).length === 0
 }
 
 async function afterLost(
@@ -103,9 +103,8 @@ async function afterLost(
   instance: string
 ): Promise<Answer | undefined> {
   const answer = await answerLost(context, relay.link, instance)
-  if (answer !== undefined || !isResumed(context) || context.lastEventId === undefined)
-    return answer
-  return parseEventId(context.lastEventId)?.requestId === undefined
+  if (answer !== undefined || !isResumed(context)) return answer
+  return parseEventId(context.lastEventId ?? '')?.requestId === undefined
     ? withoutCursor(context, relay)
     : undefined
 }
@@ -153,6 +152,7 @@ interface Sending {
 function send(context: Context, relay: RelayParts, tag: string, { kind, body }: Sending): void {
   const { instance, method, req, res, facts } = context
   if (!canAnswer(res)) return
+  if (relay.handedBack.of(context).includes(tag)) return refuseUnreachable(context)
   const { debug, maxBodyBytes } = instance
   debugElsewhere(context, 'sent to %s', tag)
   const handedBack = (): void => {

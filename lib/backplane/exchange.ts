@@ -16,6 +16,14 @@ export interface ExchangeUser extends Consumer {
   readonly over?: () => void
 }
 
+/** For an exchange whose other end says nothing that matters. */
+export const UNUSED: ExchangeUser = {
+  bytes: () => true,
+  end: () => undefined,
+  drained: () => undefined,
+  broken: () => undefined
+}
+
 export interface ExchangeHost {
   now(): number
   send(exchange: Exchange, chunk: Chunk): void

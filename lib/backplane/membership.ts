@@ -18,10 +18,12 @@ import type { Keeper } from '../streams/directory.js'
 import type { Stream } from '../streams/stream.js'
 import { SharedDirectory } from './directory.js'
 import { elsewhereByHead, elsewhereByKey, elsewhereByMessage, relayBody } from './elsewhere.js'
+import { type Exchange, type ExchangeUser, UNUSED } from './exchange.js'
 import { InstanceLink } from './instance-link.js'
 import { RelayedCalls, RelayedRequest } from './relay-in.js'
 import { MovedSessions } from './moved-sessions.js'
 import { HandedBack, type RelayParts } from './relay-out.js'
+import { encodeHead } from './relay-head.js'
 import { RelayedResponses } from './relayed-responses.js'
 import type { Backplane } from './types.js'
 
@@ -47,7 +49,7 @@ export class Membership implements OtherInstances<Context> {
       accept: exchange => {
         const server = this.#server
         // No request has come to this instance yet, so that nothing that others look for is here.
-        if (server === undefined) return undefined
+        if (server === undefined) return handBack(exchange)
         return new RelayedRequest(exchange, server, this.#calls, debug)
       },
       leaseExpired: () => void abortDead(link, instance).catch(report),
@@ -221,6 +223,13 @@ export class Membership implements OtherInstances<Context> {
 
 /** In the place of a tag: no other instance can begin a request. */
 const NO_OTHER = ''
+
+/** Nothing is begun here. */
+function handBack(exchange: Exchange): ExchangeUser {
+  exchange.write(encodeHead({ isHandedBack: true, status: 503, headers: [] }))
+  exchange.end()
+  return UNUSED
+}
 
 /** An instance has sent it here, as what it names is here. */
 function comesFromHolder({ req }: Context): boolean {

@@ -1,9 +1,10 @@
 // Sessions that were begun again here because their instance leaves: calls that have begun there
 // still run there, and what their client says is for them, too.
-import { isRequest, isResponse } from '../protocol/json-rpc.js'
+import { isRequest, isResponse, type Message } from '../protocol/json-rpc.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Context } from '../routes/route.js'
+import { UNUSED } from './exchange.js'
 import type { InstanceLink } from './instance-link.js'
 import { encodeHead, requestHead } from './relay-head.js'
 
@@ -34,24 +35,23 @@ export class MovedSessions {
   /** Whether all of a POST is answers to what that instance has asked. */
   isForBefore({ messages }: Context): boolean {
     return (
-      messages.length > 0 &&
-      // What was asked here since then has ids that name this instance.
-      messages.every(message => isResponse(message) && parseForeignId(message.id) === undefined)
+      messages.length > 0 && messages.every(message => isResponse(message) && !isAskedHere(message))
     )
   }
 
   /** Tells that instance as well: of notifications, as of a cancelled call, and of the end. */
   tell({ req, messages, text, body, isUnread }: Context, tag: string): void {
-    if (isUnread || messages.some(isRequest)) return
+    const isForHere = messages.length > 0 && messages.every(isAskedHere)
+    if (isUnread || isForHere || messages.some(isRequest)) return
     const copy = text ?? (body === undefined ? undefined : JSON.stringify(body))
-    const exchange = this.#link.open(tag, {
-      bytes: () => true,
-      end: () => undefined,
-      drained: () => undefined,
-      broken: () => undefined
-    })
+    const exchange = this.#link.open(tag, UNUSED)
     exchange.write(encodeHead(requestHead(req, 'named', copy)))
     if (copy !== undefined) exchange.write(Buffer.from(copy))
     exchange.end()
   }
+}
+
+/** What was asked here while the other instance ran calls as well: its id says so. */
+function isAskedHere(message: Message): boolean {
+  return isResponse(message) && parseForeignId(message.id) !== undefined
 }

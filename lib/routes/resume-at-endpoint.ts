@@ -60,7 +60,7 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   const isListener = stream.kind === 'listen'
   const hasAll =
     found.kind === 'local'
-      ? stream.isEnded && cursor === stream.last
+      ? (stream.isEnded || (isListener && instance.isClosing)) && cursor === stream.last
       : hasMissedNothing(found.value, cursor)
   if (isListener && (hasAll || found.kind === 'ended')) return listenAgain(context, found)
   if (hasAll) return () => nothingLeft(context, stream)

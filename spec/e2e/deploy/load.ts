@@ -52,7 +52,7 @@ async function connect(kind: ClientKind, url: string): Promise<Connected> {
   const client = new Client(info, { capabilities })
   client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message))
   const options = kind === 'resumableFetch' ? { fetch: resumableFetch({ minTimeout: 100 }) } : {}
-  // eslint-disable-next-line @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-explicit-any
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
   await client.connect(new StreamableHTTPClientTransport(new URL(url), options) as any)
   return {
     call: async args => {

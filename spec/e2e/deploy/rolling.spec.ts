@@ -6,7 +6,7 @@ import { isWithoutRedis } from '../../helpers/backplane/redis-server.js'
 import { sleep } from '../../helpers/sleep.js'
 import { programs } from '../proxies/configurations.js'
 import { fleet, type Fleet, type Kind, type Replica } from './fleet.js'
-import { type ClientKind, load, type Load } from './load.js'
+import { type ClientKind, load, type Load, type Outcome } from './load.js'
 
 const isHere = (programs.nginx !== undefined && !isWithoutRedis) || process.env['CI'] !== undefined
 
@@ -81,5 +81,46 @@ describeHere('a rolling deploy behind nginx (SKIPPED without it or Redis, but no
     expect(outcomes.filter(({ key }) => all.begun(key) !== 1)).toEqual([])
     expect(outcomes.length).toBeGreaterThan(CLIENTS.length * TIMES.length)
     for (const { took, lastCall } of stops) expect(took).toBeLessThan(lastCall + BEYOND)
+  })
+
+  it('without it, no call is lost that has begun before the signal', async () => {
+    const { all, first } = await begin(false)
+    const clients = await load(all.url, CLIENTS, TIMES, true)
+    await sleep(2000)
+    const stops: Stop[] = []
+    const lost: Outcome[] = []
+    for (const [i, kind] of KINDS.entries()) {
+      const before = new Set(clients.running.keys())
+      stops.push(await stop(first[i]!, clients))
+      await all.start(all.ports[i]![0], kind)
+      lost.push(
+        ...clients.outcomes.filter(({ key, error }) => before.has(key) && error !== undefined)
+      )
+    }
+    await clients.stop()
+    expect(lost).toEqual([])
+    const { outcomes } = clients
+    // Their sessions have ended, and that is what they are told.
+    const errors = outcomes.flatMap(({ error }) => error ?? [])
+    expect(errors.filter(error => !/session/i.test(error))).toEqual([])
+    expect(outcomes.filter(({ key }) => all.begun(key) > 1)).toEqual([])
+    for (const { took, lastCall } of stops) expect(took).toBeLessThan(lastCall + BEYOND)
+  })
+
+  it('where an instance is killed, its own calls are lost, and told soon', async () => {
+    const { all, first } = await begin(true)
+    const clients = await load(all.url, CLIENTS, TIMES, false)
+    await sleep(4000)
+    const killed = first[0]!
+    const own = [...clients.running.keys()].filter(key => killed.begun.has(key))
+    const at = performance.now()
+    await killed.end('SIGKILL')
+    await sleep(10_000)
+    await clients.stop()
+    const failed = clients.outcomes.filter(({ error }) => error !== undefined)
+    expect(failed.filter(({ key }) => !killed.begun.has(key))).toEqual([])
+    expect(failed.length).toBeLessThanOrEqual(own.length + CLIENTS.length)
+    for (const { endedAt } of failed) expect(endedAt - at).toBeLessThan(10_000)
+    expect(clients.outcomes.filter(({ key }) => all.begun(key) > 1)).toEqual([])
   })
 })
