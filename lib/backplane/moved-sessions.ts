@@ -33,15 +33,17 @@ export class MovedSessions {
   }
 
   /** Whether all of a POST is answers to what that instance has asked. */
-  isForBefore({ messages }: Context): boolean {
+  isForBefore({ messages, instance }: Context): boolean {
     return (
-      messages.length > 0 && messages.every(message => isResponse(message) && !isAskedHere(message))
+      messages.length > 0 &&
+      messages.every(message => isResponse(message) && !isAskedHere(message, instance))
     )
   }
 
   /** Tells that instance as well: of notifications, as of a cancelled call, and of the end. */
-  tell({ req, messages, text, body, isUnread }: Context, tag: string): void {
-    const isForHere = messages.length > 0 && messages.every(isAskedHere)
+  tell({ req, messages, text, body, isUnread, instance }: Context, tag: string): void {
+    const isForHere =
+      messages.length > 0 && messages.every(message => isAskedHere(message, instance))
     if (isUnread || isForHere || messages.some(isRequest)) return
     const copy = text ?? (body === undefined ? undefined : JSON.stringify(body))
     const exchange = this.#link.open(tag, UNUSED)
@@ -52,6 +54,9 @@ export class MovedSessions {
 }
 
 /** What was asked here while the other instance ran calls as well: its id says so. */
-function isAskedHere(message: Message): boolean {
-  return isResponse(message) && parseForeignId(message.id) !== undefined
+function isAskedHere(message: Message, { table }: Context['instance']): boolean {
+  if (!isResponse(message)) return false
+  return (
+    parseForeignId(message.id) !== undefined || table.index.findPinged(message.id) !== undefined
+  )
 }
