@@ -26,7 +26,7 @@ import {
   TRANSITIONS
 } from './stream-types.js'
 
-export class Stream extends Member<Stream> implements StreamIdentity, InputWaitHost {
+export class Stream extends Member implements StreamIdentity, InputWaitHost {
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
