@@ -18,7 +18,7 @@ export class BackPressure {
   readonly #owner: string
   readonly #host: StreamHost<never>
   /** The stream's part in what its session and its owner may have unread. */
-  readonly #share: UndeliveredShare | undefined
+  #share: UndeliveredShare | undefined
 
   constructor(log: EventLog, owner: UndeliveredOwner, host: StreamHost<never>) {
     this.#log = log
@@ -87,6 +87,13 @@ export class BackPressure {
   stop(): void {
     this.#grace?.stop()
     this.#grace = undefined
+  }
+
+  /** What is unread is kept by another from now on. */
+  handOver(): UndeliveredShare | undefined {
+    const share = this.#share
+    this.#share = undefined
+    return share
   }
 
   /** Its events are kept no longer. */

@@ -6,6 +6,7 @@ import type { ClientProfile } from '../protocol/revisions.js'
 import { now } from '../protocol/clock.js'
 import { Member } from './linked-list.js'
 import type { ServerRequests } from './server-requests.js'
+import type { UndeliveredShare } from './undelivered-quota.js'
 import type { StreamIdentity, StreamKind, StreamState } from './stream-types.js'
 
 export interface RecordInit extends StreamIdentity {
@@ -45,6 +46,8 @@ export interface RecordDetails {
   readonly pingId: string | undefined
   /** What it has asked its client. */
   readonly asked: ServerRequests | undefined
+  /** Its part in what its session and its owner may have unread. */
+  readonly unread: UndeliveredShare | undefined
 }
 
 /** A call that was answered by one event, which its client was given. */
@@ -65,7 +68,8 @@ const ANSWERED: RecordDetails = {
   callKey: undefined,
   endpointId: undefined,
   pingId: undefined,
-  asked: undefined
+  asked: undefined,
+  unread: undefined
 }
 
 /** Bytes up to which they are a string, which takes less memory than a buffer outside of V8's heap. */
@@ -87,7 +91,11 @@ export class Record extends Member implements StreamIdentity {
   details: RecordDetails
   readonly #requestIds: RequestId | readonly RequestId[]
 
-  constructor(init: RecordInit, bytes: string | Uint8Array | undefined, details: RecordDetails) {
+  constructor(
+    init: RecordInit,
+    bytes: string | Uint8Array | undefined,
+    details: Partial<RecordDetails>
+  ) {
     super()
     const { requestIds } = init
     this.id = init.id
@@ -98,7 +106,7 @@ export class Record extends Member implements StreamIdentity {
     this.#requestIds = requestIds.length === 1 ? (requestIds[0] as RequestId) : requestIds
     this.#bytes =
       typeof bytes === 'object' && bytes.length <= MOST_AS_TEXT ? latin1Of(bytes) : bytes
-    this.details = sharedOf(details)
+    this.details = details === ANSWERED ? ANSWERED : sharedOf({ ...ANSWERED, ...details })
     this.before = undefined
     this.after = undefined
     this.at = Math.ceil(now())
@@ -120,7 +128,7 @@ export class Record extends Member implements StreamIdentity {
     }
     const last = blocks.length
     if (last === 1 && lastError === 0) return new Record(init, text, ANSWERED)
-    return new Record(init, text, { ...ANSWERED, last, written: last, lastError, ends })
+    return new Record(init, text, { last, written: last, lastError, ends })
   }
 
   get requestIds(): readonly RequestId[] {
@@ -134,6 +142,10 @@ export class Record extends Member implements StreamIdentity {
 
   get state(): StreamState {
     return this.details.state
+  }
+
+  get first(): number {
+    return this.details.first
   }
 
   get last(): number {
@@ -152,6 +164,32 @@ export class Record extends Member implements StreamIdentity {
     return this.details.lastError
   }
 
+  /** One that lasts no longer than its connection leaves none. */
+  get isEphemeral(): false {
+    return false
+  }
+
+  get lostAt(): number {
+    return this.details.lostAt
+  }
+
+  set lostAt(at: number) {
+    this.details = { ...this.details, lostAt: at }
+  }
+
+  get isAnnounced(): boolean {
+    return this.details.isAnnounced
+  }
+
+  /** Where a client without a cursor goes on. */
+  get unsentFrom(): number {
+    return this.details.unsentFrom
+  }
+
+  get endpointId(): string | undefined {
+    return this.details.endpointId
+  }
+
   get pingId(): string | undefined {
     return this.details.pingId
   }
@@ -162,6 +200,11 @@ export class Record extends Member implements StreamIdentity {
 
   get isHandshake(): boolean {
     return this.details.isHandshake
+  }
+
+  /** When its client left. */
+  get leftAt(): number {
+    return this.at
   }
 
   get connections(): number {
@@ -191,6 +234,12 @@ export class Record extends Member implements StreamIdentity {
   /** All that is kept, as it is sent, a byte in each character; `undefined`: that is too large. */
   get text(): string | undefined {
     return typeof this.#bytes === 'string' ? this.#bytes : undefined
+  }
+
+  /** Whether events after a cursor are not kept any more. */
+  hasEvicted(cursor: number): boolean {
+    const { first, last } = this.details
+    return this.#bytes === undefined || (cursor < last && cursor + 1 < first)
   }
 
   /** The events after a cursor, as they are sent; `undefined`: some of them are not kept. */
@@ -224,7 +273,7 @@ export class Record extends Member implements StreamIdentity {
   }
 
   /** A client is given its events after a cursor, up to one. */
-  give(cursor: number, upTo = this.details.last): void {
+  give(cursor: number, upTo: number): void {
     const { took, connections, written } = this.details
     const at = Math.ceil(now())
     this.details = {
@@ -232,15 +281,29 @@ export class Record extends Member implements StreamIdentity {
       written: Math.max(written, upTo),
       unsentFrom: cursor,
       connections: connections + 1,
-      took: took + at - this.at,
-      lostAt: 0
+      took: took + at - this.at
     }
     this.at = at
+    if (this.isDelivered) this.countUnread(undefined)
+  }
+
+  /** What a client was given the last time need not have arrived. */
+  takeBack(): void {
+    this.details = { ...this.details, written: this.details.unsentFrom }
+  }
+
+  /** What is unread counts in this share, until a client is given it or it goes. */
+  countUnread(share: UndeliveredShare | undefined): void {
+    const { unread } = this.details
+    if (unread === share) return
+    unread?.leave()
+    this.details = { ...this.details, unread: share }
   }
 
   /** From now on, it is its own tombstone. */
   forgetBytes(): void {
     const { ends, asked } = this.details
+    this.countUnread(undefined)
     this.#bytes = undefined
     if (ends.length > 0 || asked !== undefined)
       this.details = { ...this.details, ends: [], asked: undefined }
@@ -256,7 +319,7 @@ function latin1Of(bytes: Uint8Array): string {
 
 /** The shared object, where it says the same. */
 function sharedOf(details: RecordDetails): RecordDetails {
-  if (details === ANSWERED || details.last !== 1) return details
+  if (details.last !== 1) return details
   for (const name in ANSWERED) {
     const key = name as keyof RecordDetails
     if (key !== 'ends' && details[key] !== ANSWERED[key]) return details
