@@ -11,6 +11,7 @@ import {
 } from './streams/directory.js'
 import { atMost, Quota } from './streams/quota.js'
 import { Sessions } from './streams/sessions.js'
+import { Record } from './streams/record.js'
 import type { Stream } from './streams/stream.js'
 import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
@@ -139,7 +140,11 @@ export class Instance implements RoutesInstance {
 
   readonly hash = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
-  readonly count = (name: ClientEventName, stream: Stream | undefined, reason?: string): void => {
+  readonly count = (
+    name: ClientEventName,
+    stream: Stream | Record | undefined,
+    reason?: string
+  ): void => {
     this.observations.count(name, stream, reason)
   }
 
@@ -193,7 +198,10 @@ export class Instance implements RoutesInstance {
 
   #connections(settings: Settings): Connections {
     const { retry, keepAlive, disconnectAfter } = settings
-    const lost = (stream: Stream): void => this.count('connection-lost', stream)
+    const lost = (stream: Stream | Record): void => {
+      if (stream instanceof Record) this.table.notGiven(stream)
+      this.count('connection-lost', stream)
+    }
     return new Connections(
       {
         retry,

@@ -4,10 +4,10 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import type { BlockListener } from '../protocol/sse-fields.js'
 import type { Sessions } from '../streams/sessions.js'
 import type { Quota } from '../streams/quota.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
-import type { Directory, Here, Keeper } from '../streams/directory.js'
-import type { StreamLookUps } from '../streams/finished-streams.js'
+import type { Directory, Here, Keeper, StreamLookUps } from '../streams/directory.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
@@ -129,6 +129,10 @@ export interface InstanceParts {
   /** A digest of a text, which stands for it where the text itself is not to be kept. */
   readonly hash: (text: string) => string
   readonly debug: (format: string, ...args: unknown[]) => void
-  readonly count: (name: ClientEventName, stream: Stream | undefined, reason?: string) => void
+  readonly count: (
+    name: ClientEventName,
+    stream: Stream | Record | undefined,
+    reason?: string
+  ) => void
   readonly report: (error: Error, streamId: string | undefined) => void
 }

@@ -2,7 +2,8 @@
 import { isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { parseRevision } from '../protocol/revisions.js'
-import type { Stream } from '../streams/stream.js'
+import type { Record } from '../streams/record.js'
+import { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts, PostOutcome } from './instance-parts.js'
 import { type HeadInMaking, patchedResponse } from '../http/patched-response.js'
@@ -166,27 +167,30 @@ export function endSession(
   owner: string,
   isLost: boolean
 ): void {
-  const streams = parts.table.index.ofSession(session, owner)
+  const { table } = parts
+  const streams = table.index.ofSession(session, owner)
+  const ended = table.endedFor(session, owner)
   parts.debug(
     'session ended by %s: %d streams dropped',
     isLost ? 'the endpoint (404)' : 'DELETE',
-    streams.length
+    streams.length + ended.length
   )
   parts.sessions.delete(owner, session)
-  for (const ended of parts.sessionEnded) ended(session, owner)
+  for (const tell of parts.sessionEnded) tell(session, owner)
   for (const stream of streams) {
     // A lost session owes its callers an error.
     if (isLost) stream.fail('session-ended')
-    else if (stream.isEnded) parts.table.drop(stream)
     else stream.cancel()
   }
+  if (!isLost) for (const one of ended) table.drop(one)
 }
 
 /** The client has answered at the endpoint, not at the stream URL. */
-export function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
+export function noteDirectAnswer({ sessions }: InstanceParts, stream: Stream | Record): void {
+  const { owner, sessionId } = stream
   // A client that follows links may do both; it counts as one that waits.
-  if (stream.followsLinks) return
-  stream.noteDirectAnswer()
-  if (stream.sessionId !== undefined)
-    parts.sessions.noteDirectAnswer(stream.owner, stream.sessionId)
+  if (stream instanceof Stream ? stream.followsLinks : sessions.of(owner, sessionId).followsLinks)
+    return
+  if (stream instanceof Stream) stream.noteDirectAnswer()
+  if (sessionId !== undefined) sessions.noteDirectAnswer(owner, sessionId)
 }
