@@ -82,6 +82,7 @@ function listenAgain(context: Context, found: FoundStream): Answer | undefined {
   if (own === undefined) return forgetCursor(context, 'its listen channel is over')
   instance.debug('listen channel %s is over: the endpoint goes on with it', label(found.value))
   replaceHeader(req, 'last-event-id', own)
+  context.lastEventId = own
   return endpoint(context)
 }
 
