@@ -26,7 +26,9 @@ import type {
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
-import type { Context, OtherInstancesCode, RoutesInstance } from './routes/route.js'
+import { TriggerTable } from './endpoint/triggers.js'
+import { routesOf } from './routes/index.js'
+import type { Context, OtherInstancesCode, Routes, RoutesInstance } from './routes/route.js'
 import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
 import { SharedStreams } from './wires/shared-streams.js'
@@ -56,6 +58,8 @@ export class Instance implements RoutesInstance {
   readonly unanswered: Unanswered
 
   // What is answered in place of the endpoint.
+  readonly triggers = new TriggerTable()
+  readonly routes: Routes
   readonly features: readonly Feature[]
   readonly keys: Feature['keys']
   readonly surviving: Feature['surviving']
@@ -131,6 +135,7 @@ export class Instance implements RoutesInstance {
     this.progress = this.#brought('progress')
     this.eventStore = this.#brought('eventStore')
     this.links = this.#brought('links')
+    this.routes = routesOf(this)
     const onWires = this.features.map(feature => feature.onWires)
     const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
     const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens

@@ -11,6 +11,7 @@ import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { RequestContext } from './request-context.js'
 import type { SlowAnswers } from './streamed-run.js'
+import type { Triggers } from './triggers.js'
 
 export type Answer = () => unknown
 
@@ -90,6 +91,11 @@ export interface Turns {
 }
 
 export interface Feature {
+  /**
+   * What makes a request special to it: by the hooks below that get a request's context, it is
+   * asked about such requests alone. Default: `all`.
+   */
+  readonly triggers?: Triggers
   /** What the query of a request names: with that, it is ours, whatever else it is. */
   namedByHead?(req: IncomingMessage): readonly Named[]
   /** What a message names. */

@@ -14,6 +14,7 @@ import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { Capture } from '../http/capture-types.js'
 import type { Caller, HandlerContext, MakeLink } from '../http/handler-context.js'
+import type { TriggerTable } from './triggers.js'
 import type { Unanswered } from './unanswered.js'
 
 export type ClientEventName =
@@ -87,6 +88,8 @@ export interface NumberedEvents {
 }
 
 export interface InstanceParts {
+  /** What makes requests special, and to whom. */
+  readonly triggers: TriggerTable
   readonly directory: Directory<InstanceLookUps>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
   readonly newId: () => string

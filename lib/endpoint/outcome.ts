@@ -7,7 +7,6 @@ import { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts, PostOutcome } from './instance-parts.js'
 import { type HeadInMaking, patchedResponse } from '../http/patched-response.js'
-import { isLoopback } from '../http/loopback.js'
 import { watchBody } from '../http/body-watch.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
@@ -15,14 +14,31 @@ import type { RequestFacts } from './request-facts.js'
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
 
-/** Acts on the endpoint's answer to a request, once it has been given. */
-export function watchOutcome(context: RequestContext): void {
+/**
+ * Acts on the endpoint's answer to a request, once it has been given. `isHeadSeen`: its head comes
+ * to `noteStatus`, so that of a call that ends nothing else, no more is watched.
+ */
+export function watchOutcome(context: RequestContext, isHeadSeen = false): void {
   watchSession(context)
+  const { method, session, facts, isUnread, keyed } = context
+  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0 && !isUnread
+  const isSeen = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
+  if (isQuiet && (session === undefined || isSeen)) return
+  watchAnswer(context)
+}
+
+/** A 404 to a POST tells that its session has ended. */
+export function noteStatus(context: RequestContext, status: number): void {
+  const { isWatched, session, method } = context
+  if (status === 404 && !isWatched && session !== undefined && method === 'POST')
+    watchAnswer(context)
+}
+
+function watchAnswer(context: RequestContext): void {
+  context.isWatched = true
   const { instance: parts, req, res, owner, session, facts } = context
-  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0
-  if (session === undefined && isQuiet && !context.isUnread) return
   // Not for our own requests: another stream may have asked under the same id.
-  const isOwn = isLoopback(req)
+  const { isOwn } = context
   const askingIn = ({ answered }: RequestFacts): [RequestId, Stream][] =>
     isOwn ? [] : askingFor(parts, answered, session, owner)
   // Looked up now: the call may end with the answer.
@@ -56,9 +72,9 @@ export function watchOutcome(context: RequestContext): void {
  * 404 of the specification: else, hosts keep it.
  */
 function watchSession(context: RequestContext): void {
-  const { instance, session, facts, isUnread, res } = context
+  const { session, facts, isUnread, res } = context
   const mayBegin = isUnread || facts.isInitialize
-  if (!mayBegin && (session === undefined || instance.sessions.isSeen(session))) return
+  if (!mayBegin && (session === undefined || isSeen(context, session))) return
   patchedResponse(res).changeHead(head => {
     if (head.status >= 200 && head.status < 300) see(context, head)
     if (isUnknownSession(context, head.status)) head.status = 404
@@ -68,10 +84,14 @@ function watchSession(context: RequestContext): void {
 
 function isUnknownSession(context: RequestContext, status: number): boolean {
   const { instance, session, method } = context
-  if (status !== 400 || session === undefined || instance.sessions.isSeen(session)) return false
+  if (status !== 400 || session === undefined || isSeen(context, session)) return false
   if (context.learnParsed().isInitialize) return false
   instance.debug('%s in a session that was not begun here: its 400 becomes 404', method)
   return true
+}
+
+function isSeen({ known, instance }: RequestContext, session: string): boolean {
+  return known.seen?.isOver === false || instance.sessions.isSeen(session)
 }
 
 function see({ instance, session, owner }: RequestContext, head: HeadInMaking): void {

@@ -18,6 +18,7 @@ export class LinkedList<T extends Member> {
 
   /** Adds a member behind all others, and takes it out of the list in which it is. */
   add(member: T): void {
+    if (this.#last === member) return
     member.list?.delete(member)
     member.list = this
     const last = this.#last
