@@ -28,7 +28,7 @@ export function gateway({ target, streams, allowedOrigins, log }: GatewayOptions
     if (pathOf(req) !== path) return say(res, 404, `Not found: the MCP endpoint is ${path}`)
     // The target sees a `Host` of its own, and could not tell a page that has rebound its name.
     if (isForeignOrigin(req, allowedOrigins)) return say(res, 403, faultMessage('foreign-origin'))
-    streams(req, res, () => target.forward(req, res))
+    streams(req, res, () => target.forward(req, res, headers => headers))
   })
 }
 
