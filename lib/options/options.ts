@@ -108,9 +108,9 @@ export interface McpStreamsOptions {
    * Milliseconds without a response head after which a client that accepts event streams is given
    * one in the endpoint's place: with link, first id and comments, and the late answer as its
    * event. It is five times as long for a client that has only claimed to read event streams, by
-   * its `Accept`, and asks for no progress. This is not done for `initialize`. From 2026-07-28 on the stream has no
-   * ids, and a cut still cancels, unless the client has announced itself. `null`: never. Default:
-   * 5,000.
+   * its `Accept`, and asks for no progress. This is not done for `initialize`. From 2026-07-28 on
+   * the stream has no ids, and a cut still cancels, unless the client has announced itself. `null`:
+   * never. Default: 5,000.
    */
   readonly upgradeAfter?: number | null | undefined
   /**

@@ -238,9 +238,9 @@ function isPassing(status: number): boolean {
 }
 
 /**
- * The ids that have come, from the first one on. An endpoint that replays its stream from the start,
- * whatever it was asked for, is recognised by them; where they were too many to be kept, all that
- * it sends then is dropped up to the last one.
+ * The ids that have come, from the first one on. An endpoint that replays its stream from the
+ * start, whatever it was asked for, is recognised by them; where they were too many to be kept, all
+ * that it sends then is dropped up to the last one.
  */
 class SeenIds {
   readonly #ids = new Set<string>()
