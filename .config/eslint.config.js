@@ -87,7 +87,7 @@ export default defineConfig(
   },
   {
     // What tsc checks in TypeScript: a name that nobody defined.
-    files: ['**/*.{js,cjs}'],
+    files: ['**/*.{js,cjs,mjs}'],
     languageOptions: {
       globals: Object.fromEntries(Object.getOwnPropertyNames(globalThis).map(name => [name, false]))
     },

@@ -15,6 +15,22 @@ const served = {
 
 const streamed = { status: 206, uri: 'files:///stream-file.cjs', text: '// Asks a server' }
 
+/** What `jobs.mjs` does with each entry point. */
+const DOORS = [
+  'main',
+  'sessions',
+  'tasks',
+  'backplane',
+  'redis',
+  'resources',
+  'cookie',
+  'wires',
+  'inspector',
+  'client',
+  'clientNode'
+]
+const works = Object.fromEntries(DOORS.map(door => [door, true]))
+
 const inspected = { title: 'Inspector: express-mcp-streams', event: 'data: {"at":' }
 
 let folder: string
@@ -107,6 +123,10 @@ describe('an ESM project', () => {
     expect(await project.run('inspector.js')).toEqual(inspected)
   })
 
+  it('has each entry point do its job', async () => {
+    expect(await project.run('doors.js')).toEqual(works)
+  })
+
   it('shares the current stream between the required and the imported copy', async () => {
     const seen = (await project.run('both-copies.js')) as { link: string; current: string }
     expect(seen).toEqual(served)
@@ -131,6 +151,10 @@ describe('a CommonJS project', () => {
 
   it('streams a file on Express 4', async () => {
     expect(await project.run('resources.cjs')).toEqual(streamed)
+  })
+
+  it('has each entry point do its job', async () => {
+    expect(await project.run('doors.cjs')).toEqual(works)
   })
 
   it('shows the inspector on Express 4', async () => {
