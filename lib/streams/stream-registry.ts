@@ -11,7 +11,6 @@ import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
 import type { Producer, RegistryLimits, StreamHost, StreamInit } from './stream-types.js'
 import { Sweep, sweepPeriod } from './timer.js'
-import { UndeliveredQuota } from './undelivered-quota.js'
 import { Groups } from './groups.js'
 import type { FairShares } from './fair-shares.js'
 import { Quota, timesTheRest } from './quota.js'
@@ -41,7 +40,6 @@ export class StreamRegistry implements StreamHost<Stream> {
   abandonments: DueQueue
   readonly budget: SharedBytes
   readonly index = new StreamIndex()
-  readonly unsent: UndeliveredQuota | undefined
   readonly #notify: StreamEventListener
   readonly #sessions: KnownSessions | undefined
   readonly #remember: ((stream: Stream) => void) | undefined
@@ -65,7 +63,6 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#sessions = sessions
     this.#remember = remember
     this.limits = limits
-    this.unsent = limits.unsent === undefined ? undefined : new UndeliveredQuota(limits.unsent)
     this.abandonments = new DueQueue(limits.abandonAfter)
     this.#notify = notify
     this.#place = Math.ceil(limits.maxBytes / limits.maxStreams)

@@ -88,7 +88,7 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     this.#host = host
     this.readers = new StreamReaders(init.isConnecting === true)
     this.#outstanding = new OutstandingRequests(init.requestIds, this, limits.handOff)
-    this.#backPressure = new BackPressure(this.log, init, host)
+    this.#backPressure = new BackPressure(this.log, init.owner, host)
     if (init.resumeInterval !== undefined)
       this.#keepAnyway(createNotification(init.id, init.resumeInterval))
   }
@@ -381,7 +381,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   #keepAnyway(json: string): void {
     const block = encodeMessage(json)
     this.log.append(block, 0, block.length, true)
-    this.#backPressure.count()
   }
 
   /** Evicts events whose time is over. An open request stays, and so do all events after it. */
@@ -404,7 +403,6 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   /** Drops all events. `isRecall`: readers that still retain some of them are cut off. */
   dispose(isRecall: boolean): void {
     this.log.clear(isRecall)
-    this.#backPressure.leave()
   }
 
   get #lastBeforeOpen(): number {
