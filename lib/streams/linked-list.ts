@@ -10,7 +10,8 @@ export class Member<T extends Member<T>> {
 export class LinkedList<T extends Member<T>> {
   /** The member that was added before all others. */
   first: T | undefined
-  #last: T | undefined
+  /** The one that was added after all others. */
+  last: T | undefined
 
   get isEmpty(): boolean {
     return this.first === undefined
@@ -20,11 +21,11 @@ export class LinkedList<T extends Member<T>> {
   add(member: T): void {
     member.list?.delete(member)
     member.list = this
-    const last = this.#last
+    const last = this.last
     member.earlier = last
     if (last === undefined) this.first = member
     else last.later = member
-    this.#last = member
+    this.last = member
   }
 
   /** Removes a member, which must be in this list. */
@@ -32,7 +33,7 @@ export class LinkedList<T extends Member<T>> {
     const { earlier, later } = member
     if (earlier === undefined) this.first = later
     else earlier.later = later
-    if (later === undefined) this.#last = earlier
+    if (later === undefined) this.last = earlier
     else later.earlier = earlier
     member.list = member.earlier = member.later = undefined
   }
