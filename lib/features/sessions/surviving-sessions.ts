@@ -233,6 +233,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
     const outcome =
       sent.shown === session.endpointId ? await this.#begin(session, request) : 'begun'
     if (outcome === 'refused') return held.pass(404)
+    if (held.isUnwanted) return held.pass()
     const { body } = sent
     if (outcome === 'busy' || (method !== 'GET' && body === undefined))
       return held.answer(503, RETRY_AFTER, BUSY)
