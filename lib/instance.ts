@@ -10,6 +10,7 @@ import {
   UNKNOWN
 } from './streams/directory.js'
 import { atMost, Quota } from './streams/quota.js'
+import { SessionPings } from './endpoint/session-pings.js'
 import { Sessions } from './streams/sessions.js'
 import { Record } from './streams/record.js'
 import type { Stream } from './streams/stream.js'
@@ -46,8 +47,9 @@ export class Instance implements RoutesInstance {
   readonly allowedOrigins: ReadonlySet<string>
   readonly sessions: Sessions
   readonly outcomes = new Set<(outcome: PostOutcome) => void>()
-  readonly sessionEnded = new Set<(sessionId: string, owner: string) => void>()
+  readonly sessionEnded = new Set<(sessionId: string, owner: string, isLost: boolean) => void>()
   readonly admissions = new Admissions()
+  readonly sessionPings: SessionPings
 
   // What is kept, and who reads it.
   readonly table: StreamRegistry
@@ -108,6 +110,7 @@ export class Instance implements RoutesInstance {
     this.#onError = settings.onError
 
     this.sessions = new Sessions(maxStreams)
+    this.sessionPings = new SessionPings(this, maxStreams)
     const here = this.#here()
     this.others = codeOf<OtherInstancesCode>(settings.backplane)?.(this, {
       here,

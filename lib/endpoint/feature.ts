@@ -32,7 +32,15 @@ export interface Named {
 export type FeatureCounts = {
   readonly [
     name in
-      'calls' | 'tasks' | 'keyed' | 'transfers' | 'bytes' | 'remembered' | 'evictions' | 'revivals'
+      | 'calls'
+      | 'tasks'
+      | 'keyed'
+      | 'transfers'
+      | 'bytes'
+      | 'remembered'
+      | 'evictions'
+      | 'revivals'
+      | 'idled'
   ]?: number
 }
 
@@ -76,8 +84,8 @@ export interface CallKeys {
 export interface LastingSessions {
   /** Called before anything looks at the session that a request names. */
   enter(context: RequestContext): void
-  /** Whether it is a message of ours about a session that may have to be begun again. */
-  isOwn(messages: readonly Message[]): boolean
+  /** Whether it is a request of ours about a session itself. */
+  isOwn(req: IncomingMessage): boolean
   /** Whether a session may be begun again where its instance is gone. */
   mayBeRevived(session: string): boolean
 }
