@@ -149,13 +149,20 @@ export class Target {
   }
 }
 
-/** What Node cannot write as the head of a response; `undefined`: nothing. */
-function faultIn({ statusCode = 0, statusMessage = '' }: http.IncomingMessage): string | undefined {
+/** What Node would write nowhere, as it throws; with its insecure parser, it reads more. */
+const NO_TEXT = /[^\t\x20-\x7e\x80-\xff]/
+const NO_NAME = /[^\w!#$%&'*+.^`|~-]/
+
+/** Why a head cannot be passed on; `undefined`: it can. */
+function faultIn({
+  statusCode = 0,
+  statusMessage = '',
+  rawHeaders
+}: http.IncomingMessage): string | undefined {
   if (statusCode < 200 || statusCode > 999) return `its status is ${statusCode}`
-  // eslint-disable-next-line no-control-regex
-  return /[\0-\x08\x0a-\x1f\x7f]/.test(statusMessage)
-    ? 'its reason phrase has control characters'
-    : undefined
+  if (NO_TEXT.test(statusMessage)) return 'its reason phrase has control characters'
+  const isBad = (text: string, i: number): boolean => (i % 2 === 0 ? NO_NAME : NO_TEXT).test(text)
+  return rawHeaders.some(isBad) ? 'a header has characters that none may have' : undefined
 }
 
 function headersIn({ headers, rawHeaders }: http.IncomingMessage): string[] {

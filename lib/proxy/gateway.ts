@@ -60,7 +60,10 @@ export function gateway(options: GatewayOptions): Server {
     if (isMetadata) return void metadata.serve(req, res).catch(failed(res))
     streams(req, res, (error?: unknown) => {
       if (error !== undefined) return failed(res)(error)
-      target.forward(req, res, headers => withCors(metadata.renamed(headers, req), res))
+      // Often from an event, whose emitter passes on what is thrown to nobody.
+      safely(res, () => {
+        target.forward(req, res, headers => withCors(metadata.renamed(headers, req), res))
+      })
     })
   }
 
@@ -73,13 +76,17 @@ export function gateway(options: GatewayOptions): Server {
       else say(res, 500, 'The proxy has failed')
     }
 
-  return createServer((req, res) => {
-    if (log !== undefined) logWhenOver(req, res, log)
+  const safely = (res: ServerResponse, work: () => void): void => {
     try {
-      handle(req, res)
+      work()
     } catch (error) {
       failed(res)(error)
     }
+  }
+
+  return createServer((req, res) => {
+    if (log !== undefined) logWhenOver(req, res, log)
+    safely(res, () => handle(req, res))
   })
 }
 

@@ -76,7 +76,7 @@ export class ResourceMetadata {
     this.#named = pathname + search
   }
 
-  /** Nowhere else than at the target, whatever address it names: there it may be known by another. */
+  /** Nowhere but at the target, whatever address it names: it may be known by another. */
   async #find(): Promise<Metadata | undefined> {
     const signal = AbortSignal.timeout(PATIENCE)
     const paths = new Set([this.#named ?? [], wellKnownPath(this.#target), WELL_KNOWN].flat())
