@@ -9,7 +9,7 @@ import { LinkedList, Member } from '../../streams/linked-list.js'
  */
 export type NoTurn = 'full' | 'late' | 'left'
 
-class Wait extends Member<Wait> {
+class Wait extends Member {
   readonly patience = new Waiting(() => this.end('late'))
   readonly owner: string
   readonly end: (turn: 'turn' | NoTurn) => void
