@@ -32,7 +32,7 @@ https://mcp.example/mcp it is http://127.0.0.1:3001/mcp. /healthz says that it r
                      --allowed-origins https://app.example,https://other.example
   --tasks            Tasks, with their defaults.
   --config           A file with such options, as a JSON object. Flags go before it.
-  --sessions-secret  Sessions survive a restart of the endpoint; 16 characters or more.
+  --sessions-secret  Sessions survive restarts of the endpoint and the proxy; 16 characters or more.
   --redis            The URL of a Redis: several proxies are one service. Needs the package
                      redis beside this one.
   --redis-secret     What these proxies share; 16 characters or more.

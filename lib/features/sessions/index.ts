@@ -42,10 +42,10 @@ const OPTIONS = {
 } satisfies Schema<SessionsOptions>
 
 /**
- * Sessions outlive the process that began them. The `Mcp-Session-Id` that a client gets has sealed
- * in it what it takes to begin the session again. When the endpoint does not know it after a
- * restart, it is sent `initialize` and `notifications/initialized` with the headers of the client's
- * request, before that goes on. Only the owner of a session can use its id: option `owner` must
+ * Sessions outlive the process that began them, and the endpoint's. The `Mcp-Session-Id` that a
+ * client gets has sealed in it what it takes to begin the session again. When the endpoint refuses a
+ * request as it does not know the session, it is sent `initialize` and `notifications/initialized`
+ * with the headers of that request, and then the request once more. Only the owner of a session can use its id: option `owner` must
  * name a client by the same string in all processes, whatever token it has. For option `sessions`
  * of `mcpStreams`.
  *

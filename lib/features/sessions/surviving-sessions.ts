@@ -129,7 +129,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
 
   enter(context: RequestContext): void {
     const { req, next } = context
-    const id = sessionOf(req)
+    const id = this.isOwn(req) ? undefined : sessionOf(req)
     const session = id === undefined ? undefined : this.#find(id, context)
     if (session !== undefined) {
       context.session = session.name

@@ -29,7 +29,13 @@ const VERSION = '2025-11-25'
 const begun = async (endpoint = sdkV1Stateful(), options = SURVIVING, auth?: string) => {
   const { url, streams } = await serve(endpoint, options)
   const session = await initializeSession(url, VERSION, headersFor({ auth }))
-  return { url, streams, endpoint, ...session, headers: { ...session.headers, ...headersFor({ auth }) } }
+  return {
+    url,
+    streams,
+    endpoint,
+    ...session,
+    headers: { ...session.headers, ...headersFor({ auth }) }
+  }
 }
 /** Another process: nothing of the first one is left but its secret. */
 const restarted = async (endpoint: SdkV1Endpoint = sdkV1Stateful(), options = SURVIVING) => ({
