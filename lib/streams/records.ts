@@ -154,7 +154,7 @@ export class Records {
   /** What is left of it is its tombstone. */
   #bury(record: Record, isEviction: boolean): void {
     if (!this.#gone(record, isEviction)) return void this.#all.delete(record.id)
-    record.at = Math.ceil(now())
+    record.touch()
     this.#tombstones.put(record.owner, record)
     this.#count(record, 1)
     const most = this.#limits.maxStreams
