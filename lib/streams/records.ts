@@ -81,8 +81,9 @@ export class Records {
 
   /** A client has been given its events after a cursor, so its time begins again. */
   given(record: Record, cursor: number, upTo = record.last): void {
+    const wasDelivered = record.isDelivered
     record.give(cursor, upTo)
-    if (record.isKept) this.#rank(record)
+    if (record.isKept && !wasDelivered) this.#rank(record)
   }
 
   /** What it was given need not have arrived, so it is kept as if it had not been. */
