@@ -2,8 +2,8 @@
 // again when a client comes back.
 
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import debug from 'debug'
 import type { RequestHandler } from 'express'
+import { disable, enable } from 'obug'
 import { sessions } from '../../../lib/features/sessions/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
@@ -39,7 +39,7 @@ const deletes = ({ requests }: ForgetfulEndpoint) =>
   requests.filter(({ req }) => req.method === 'DELETE')
 
 afterEach(() => {
-  debug.disable()
+  disable()
 })
 
 describe('an idle session', () => {
@@ -172,8 +172,8 @@ describe('an idle session', () => {
 describe('an endpoint that does not take DELETE', () => {
   it.each([405, 404])('(%d) is left alone, and that is said once', async status => {
     const lines: string[] = []
-    jest.spyOn(debug, 'log').mockImplementation((...args) => void lines.push(args.join(' ')))
-    debug.enable('mcp-streams')
+    jest.spyOn(process.stderr, 'write').mockImplementation(text => lines.push(String(text)) > 0)
+    enable('mcp-streams')
     const endpoint = forgetfulEndpoint()
     const refusing: RequestHandler = (req, res, next) =>
       req.method === 'DELETE' ? void res.writeHead(status).end() : next()
