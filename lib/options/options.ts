@@ -28,7 +28,14 @@ import {
   type ResumeTokensOptions
 } from './resume-tokens-options.js'
 import { type Schema, settingsFrom, type SettingsOf } from './schema.js'
-import { checkUnsent, type MaxUnsent, unsentLimits } from './unsent-options.js'
+
+/** Option `maxUnsent`; what is absent has its default. */
+export interface MaxUnsent {
+  /** Default: 100,000. */
+  readonly messages?: number | undefined
+  /** Default: `maxStreamBytes`. */
+  readonly bytes?: number | undefined
+}
 
 /**
  * Options of {@link mcpStreams}. Every one has a default. Durations are milliseconds and sizes
@@ -68,14 +75,11 @@ export interface McpStreamsOptions {
    */
   readonly maxBodyBytes?: number | undefined
   /**
-   * Limits on what no connection has been given yet, in messages and in bytes, for one stream, for
-   * one session's streams together and for one owner's (the Streams draft's protection against
-   * clients that leave and never read). At a limit `write()` returns `false` while a client is
-   * connected; what the endpoint still writes, or writes without a client, fails that stream with
-   * an explicit error. The limits of session and owner stop only streams that have no connection;
-   * requests of nobody in particular have no limit per owner. Default: 100,000 messages per stream,
-   * session and owner; in bytes `maxStreamBytes` per stream, a quarter of `maxBytes` per session
-   * and half of it per owner, but not less than `maxStreamBytes`.
+   * Limits on what of one stream no connection has been given yet, in messages and in bytes (the
+   * Streams draft's protection against clients that leave and never read). At a limit `write()`
+   * returns `false` while a client is connected; what the endpoint still writes, or writes without
+   * a client, fails that stream with an explicit error. Default: 100,000 messages, and
+   * `maxStreamBytes`.
    */
   readonly maxUnsent?: MaxUnsent | undefined
   /**
@@ -108,9 +112,9 @@ export interface McpStreamsOptions {
    * Milliseconds without a response head after which a client that accepts event streams is given
    * one in the endpoint's place: with link, first id and comments, and the late answer as its
    * event. It is five times as long for a client that has only claimed to read event streams, by
-   * its `Accept`. This is not done for `initialize`. From 2026-07-28 on the stream has no
-   * ids, and a cut still cancels, unless the client has announced itself. `null`: never. Default:
-   * 5,000.
+   * its `Accept`, and asks for no progress. This is not done for `initialize`. From 2026-07-28 on
+   * the stream has no ids, and a cut still cancels, unless the client has announced itself. `null`:
+   * never. Default: 5,000.
    */
   readonly upgradeAfter?: number | null | undefined
   /**
@@ -257,8 +261,14 @@ export const OPTIONS = {
   maxStreams: { check: wholeNumber(1, 1_000_000), default: 10_000 },
   maxBodyBytes: { unit: 'bytes', check: wholeNumber(1), default: 4 * MEBIBYTE },
   maxUnsent: {
-    check: checkUnsent,
-    read: (value, options) => unsentLimits(value, bytesOf(options))
+    check: membersOf<MaxUnsent>(
+      { messages: wholeNumber(1), bytes: wholeNumber(1) },
+      'must be an object with `messages` and `bytes`'
+    ),
+    read: (value, options) => ({
+      messages: value?.messages ?? 100_000,
+      bytes: value?.bytes ?? bytesOf(options).maxStreamBytes
+    })
   },
   retry: {
     unit: 'milliseconds',

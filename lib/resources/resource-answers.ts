@@ -1,6 +1,6 @@
 // `resources/stream` (SEP-2532): by POST, and on wires that carry no bytes.
 import type { IncomingMessage } from 'node:http'
-import accepts from 'accepts'
+import Negotiator from 'negotiator'
 import { revisionIn } from '../protocol/envelope.js'
 import { LONGEST_FIELD } from '../protocol/media-types.js'
 import {
@@ -201,7 +201,7 @@ function acceptsType(req: IncomingMessage, type: string): boolean {
   const [essence = type] = type.split(';', 1)
   const { accept } = req.headers
   if (accept === undefined || accept.length > LONGEST_FIELD) return true
-  return accepts(req).type([type, essence.trim()]) !== false
+  return new Negotiator(req).mediaTypes([type, essence.trim()]).length > 0
 }
 
 /** `undefined`: there are no downloads without `publicUrl`. */

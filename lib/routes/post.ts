@@ -47,9 +47,9 @@ export function ownerFailed(context: Context): Answer | undefined {
 export function loopback(context: Context): Answer | undefined {
   const { instance, req, isOwn } = context
   if (!isOwn) return undefined
+  if (instance.surviving?.isOwn(req) === true) return () => context.next()
   const known = (body: KnownBody): void => {
     context.learn(body)
-    if (instance.surviving?.isOwn(context.messages) === true) return context.next()
     watchOutcome(context)
     context.next()
   }

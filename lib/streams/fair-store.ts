@@ -18,7 +18,7 @@ interface FairStoreOptions<V> {
   readonly onEvict?: (value: V, key: string, isEviction: boolean) => void
 }
 
-class Entry<V> extends Member<Entry<V>> {
+class Entry<V> extends Member {
   constructor(
     readonly key: string,
     readonly owner: string,

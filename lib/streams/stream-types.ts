@@ -6,7 +6,6 @@ import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { DueQueue } from './due-queue.js'
 import type { ByteBudget } from './event-log.js'
 import type { Retained } from './retained.js'
-import type { UndeliveredLimits, UndeliveredQuota } from './undelivered-quota.js'
 import { Member } from './linked-list.js'
 
 /**
@@ -94,13 +93,19 @@ export interface Producer {
   release(): void
 }
 
+/** What no connection has been given yet (Streams draft, "Security Considerations"). */
+export interface UnsentLimit {
+  readonly messages: number
+  readonly bytes: number
+}
+
 interface StreamLimits {
   /** Milliseconds for which written events are kept. */
   readonly window: number
   /** Bytes of one stream's events; unwritten ones beyond it fail the stream. */
   readonly maxStreamBytes: number
   /** How much of the log may be undelivered. Absent: only `maxStreamBytes` limits that. */
-  readonly unsent?: UndeliveredLimits | undefined
+  readonly unsent?: UnsentLimit | undefined
   /** Bytes of one event. */
   readonly maxEventBytes: number
   /** `undefined`: a stream never stops for the answers of its client. */
@@ -141,7 +146,6 @@ export interface RegistryLimits extends StreamLimits {
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits
   readonly budget: ByteBudget & HoldingBudget
-  readonly unsent: UndeliveredQuota | undefined
   /** All streams are close to their limit, and nothing can be evicted: producers should wait. */
   isTight(owner: string): boolean
   /** Where running streams wait for a reader or a sign of life before they are abandoned. */
@@ -162,7 +166,7 @@ export interface StreamHost<Stream> {
 }
 
 /** What counts with events: a request that goes on alone, an answer that waits in a socket. */
-export abstract class Holding extends Member<Holding> {
+export abstract class Holding extends Member {
   /** For whom it counts. */
   readonly owner: string
   /** Bytes of memory. */

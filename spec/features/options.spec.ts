@@ -34,26 +34,19 @@ const CASES: { [name in keyof Required<McpStreamsOptions>]: { good: unknown[]; b
     maxStreams: { good: [1, 10_000], bad: [0, -1, 1.5, Infinity, '10', null] },
     maxBodyBytes: { good: [1, 4096, 2 ** 40], bad: [0, -1, 1.5, NaN, '1', null] },
     maxUnsent: {
-      good: [
-        {},
-        { stream: {} },
-        { stream: { messages: 1, bytes: 1 }, session: { messages: 10 }, owner: { bytes: 2 ** 30 } },
-        { session: undefined, owner: { messages: undefined } }
-      ],
+      good: [{}, { messages: 1, bytes: 1 }, { bytes: 2 ** 30 }, { messages: undefined }],
       bad: [
         null,
         5,
         'x',
         [],
-        { streams: {} },
-        { stream: 5 },
-        { stream: null },
-        { owner: { bytes: 0 } },
-        { session: { messages: 1.5 } },
-        { session: { message: 1 } },
-        { stream: { bytes: Infinity } },
-        { stream: { bytes: '1mb' } },
-        { stream: { bytes: null } }
+        { session: { messages: 10 } },
+        { bytes: 0 },
+        { messages: 1.5 },
+        { message: 1 },
+        { bytes: Infinity },
+        { bytes: '1mb' },
+        { bytes: null }
       ]
     },
     retry: { good: [0, 3000, null], bad: [-1, 0.5, NaN, Infinity, '3000', false] },
@@ -408,11 +401,7 @@ describe('mcpStreams', () => {
       upgradeAfter: 5000,
       jsonKeepAlive: null,
       progress: false,
-      maxUnsent: {
-        stream: { messages: 100_000, bytes: 16 * MEBIBYTE },
-        session: { messages: 100_000, bytes: 64 * MEBIBYTE },
-        owner: { messages: 100_000, bytes: 128 * MEBIBYTE }
-      },
+      maxUnsent: { messages: 100_000, bytes: 16 * MEBIBYTE },
       handoff: 'auto',
       notifications: 'auto',
       handoffQuiet: 50,
