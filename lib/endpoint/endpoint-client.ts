@@ -244,7 +244,8 @@ const OF_THIS_REQUEST = new RegExp(
 
 /** The same, where it is that request that is sent again. */
 const OF_THIS_CONNECTION = new RegExp(
-  '^(?:accept-encoding|connection|content-.*|expect|keep-alive|te|trailer|transfer-encoding|upgrade)$',
+  '^(?:accept-encoding|connection|content-.*|expect|keep-alive|te|trailer|transfer-encoding|' +
+    'upgrade)$',
   'i'
 )
 

@@ -447,25 +447,29 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
   toRecord(isKept: boolean): Record {
     const { log, readers } = this
     const { bytes, ends } = isKept ? log.whole() : { bytes: undefined, ends: [] }
-    return new Record(this, bytes, {
-      state: this.#state,
-      first: log.first,
-      last: log.last,
-      written: log.written,
-      unsentFrom: this.unsentFrom,
-      lastRequest: this.lastRequest,
-      lastError: this.lastError,
-      ends,
-      connections: readers.count,
-      took: Math.round(now() - this.begunAt),
-      lostAt: this.lostAt,
-      isAnnounced: this.isAnnounced,
-      isHandshake: this.isHandshake,
-      callKey: this.callKey,
-      endpointId: this.endpointId,
-      pingId: this.pingId,
-      asked: this.asked
-    })
+    return new Record(
+      this,
+      bytes,
+      {
+        state: this.#state,
+        first: log.first,
+        last: log.last,
+        written: log.written,
+        unsentFrom: this.unsentFrom,
+        lastRequest: this.lastRequest,
+        lastError: this.lastError,
+        ends,
+        connections: readers.count,
+        lostAt: this.lostAt,
+        isAnnounced: this.isAnnounced,
+        isHandshake: this.isHandshake,
+        callKey: this.callKey,
+        endpointId: this.endpointId,
+        pingId: this.pingId,
+        asked: this.asked
+      },
+      this.begunAt
+    )
   }
 
   /** Its record takes its place. `isKept`: with its bytes. `isRecall`: as in `dispose`. */

@@ -43,11 +43,11 @@ const OPTIONS = {
 
 /**
  * Sessions outlive the process that began them, and the endpoint's. The `Mcp-Session-Id` that a
- * client gets has sealed in it what it takes to begin the session again. When the endpoint refuses a
- * request as it does not know the session, it is sent `initialize` and `notifications/initialized`
- * with the headers of that request, and then the request once more. Only the owner of a session can use its id: option `owner` must
- * name a client by the same string in all processes, whatever token it has. For option `sessions`
- * of `mcpStreams`.
+ * client gets has sealed in it what it takes to begin the session again. When the endpoint refuses
+ * a request as it does not know the session, it is sent `initialize` and
+ * `notifications/initialized` with the headers of that request, and then the request once more.
+ * Only the owner of a session can use its id: option `owner` must name a client by the same string
+ * in all processes, whatever token it has. For option `sessions` of `mcpStreams`.
  *
  * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
  */

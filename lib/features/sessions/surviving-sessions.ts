@@ -243,7 +243,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
     held.replace(await sendAgain(req, body, { note, signal: gone.signal }))
   }
 
-  /** Only a 404 to a POST says so by itself: there may be no listen channel, or the request is bad. */
+  /** Only a 404 to a POST says so: there may be no listen channel, or the request is bad. */
   async #isLost({ request, session }: Sent, { status, text }: HeldAnswer): Promise<boolean> {
     if (isAboutRequest(text, request.facts.requestIds)) return false
     if (request.method === 'POST' && status === 404) return true

@@ -1,13 +1,15 @@
 // Sessions that their clients have left are ended at the endpoint (`sessions({ idle })`), and begun
 // again when a client comes back.
 
-import { afterEach, describe, expect, it, jest } from '@jest/globals'
-import debug from 'debug'
+import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { DecisionMessage } from '../../../lib/index.js'
 import { sessions } from '../../../lib/features/sessions/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { forgetfulEndpoint, type ForgetfulEndpoint } from '../../helpers/endpoints/forgetful.js'
+import { closeLater } from '../../helpers/listen.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { callTool, del, ended, get, initializeSession, post, request } from '../../helpers/mcp.js'
@@ -37,10 +39,6 @@ async function begun(
 
 const deletes = ({ requests }: ForgetfulEndpoint) =>
   requests.filter(({ req }) => req.method === 'DELETE')
-
-afterEach(() => {
-  debug.disable()
-})
 
 describe('an idle session', () => {
   it('is ended at the endpoint, and its client notices nothing', async () => {
@@ -172,8 +170,9 @@ describe('an idle session', () => {
 describe('an endpoint that does not take DELETE', () => {
   it.each([405, 404])('(%d) is left alone, and that is said once', async status => {
     const lines: string[] = []
-    jest.spyOn(debug, 'log').mockImplementation((...args) => void lines.push(args.join(' ')))
-    debug.enable('mcp-streams')
+    const listener = (message: unknown) => void lines.push((message as DecisionMessage).line)
+    subscribe('mcp-streams:decision', listener)
+    closeLater(() => unsubscribe('mcp-streams:decision', listener))
     const endpoint = forgetfulEndpoint()
     const refusing: RequestHandler = (req, res, next) =>
       req.method === 'DELETE' ? void res.writeHead(status).end() : next()
