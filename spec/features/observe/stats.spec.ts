@@ -94,7 +94,7 @@ describe('stats', () => {
     const { url, stats } = await served()
     for (let n = 1; n <= 2; n++) {
       const listening = await get(url, headers)
-      await until(() => stats().listening === 1)
+      await until(() => stats().connections === 1)
       listening.destroy()
       await until(() => stats().connections === 0)
     }
