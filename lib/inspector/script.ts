@@ -371,8 +371,8 @@ function tellChart(chart, points) {
   if (first === undefined) return
   const since = ' since ' + clock(first.at)
   const isYoung = state.at - first.at < SPAN - 60_000
-  const isOne = points.length === 1
-  const drawn = isOne ? 'One point so far, the next in five seconds:' : 'Drawn while this page is open:'
+  const one = 'One point so far, the next in five seconds:'
+  const drawn = points.length === 1 ? one : 'Drawn while this page is open:'
   setText($('since'), isYoung ? drawn + since : '')
   const deeds = COUNTED.map(name => last[name] - first[name])
   const label =
