@@ -1,6 +1,7 @@
 // Counts the events of an instance since its start, and publishes them.
 import { now } from './protocol/clock.js'
 import type { StreamFault } from './protocol/errors.js'
+import type { Record } from './streams/record.js'
 import type { Stream } from './streams/stream.js'
 import { publish } from './diagnostics.js'
 import type { ClientEventName } from './endpoint/instance-parts.js'
@@ -45,9 +46,12 @@ export class Observations {
   #refusals = 0
   #refusalsForRoom = 0
   readonly #failures: { [reason in StreamFault]?: number } = {}
-  readonly #lostAt = new WeakMap<Stream, number>()
 
-  count(name: ClientEventName, stream: Stream | undefined, reason: string | undefined): void {
+  count(
+    name: ClientEventName,
+    stream: Stream | Record | undefined,
+    reason: string | undefined
+  ): void {
     let delay: number | undefined
     if (name === 'refused') {
       this.#refusals++
@@ -57,7 +61,7 @@ export class Observations {
       delay = stream && this.#recovered(stream)
     } else if (name === 'connection-lost' && stream !== undefined) {
       if (isCall(stream)) this.#lostConnections++
-      this.#lostAt.set(stream, now())
+      stream.lostAt = now()
     } else if (name === 'upgraded') this.#upgrades++
     else if (name === 'repeated') this.#repeats++
     publish(name, stream, reason, delay)
@@ -81,10 +85,10 @@ export class Observations {
     }
   }
 
-  #recovered(stream: Stream): number | undefined {
-    const lostAt = this.#lostAt.get(stream)
-    if (lostAt === undefined) return undefined
-    this.#lostAt.delete(stream)
+  #recovered(stream: Stream | Record): number | undefined {
+    const { lostAt } = stream
+    if (lostAt === 0) return undefined
+    stream.lostAt = 0
     const delay = Math.round(now() - lostAt)
     if (isCall(stream)) {
       this.#recoveries++
@@ -94,6 +98,6 @@ export class Observations {
   }
 }
 
-function isCall({ kind }: Stream): boolean {
+function isCall({ kind }: Stream | Record): boolean {
   return kind !== 'listen'
 }

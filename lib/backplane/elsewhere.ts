@@ -271,8 +271,8 @@ function namedByMessages(context: Context): Named | undefined {
 }
 
 function namedBy(context: Context, message: Message): Named | undefined {
-  for (const feature of context.instance.features) {
-    const own = feature.namedBy?.(context, message)
+  for (const { parts, feature } of context.instance.routes.named) {
+    const own = (parts & context.parts) === 0 ? undefined : feature.namedBy?.(context, message)
     if (own !== undefined) return own
   }
   return named('stream', parseForeignId(message.id)?.originId)

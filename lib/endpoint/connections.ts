@@ -2,10 +2,12 @@
 import type { ClientProfile } from '../protocol/revisions.js'
 import { DueQueue } from '../streams/due-queue.js'
 import type { HoldingBudget } from '../streams/stream-types.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
-import { OutgoingAnswers } from '../readers/outgoing.js'
+import { firstBlock } from '../readers/opening.js'
+import { type Answer, OutgoingAnswers } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
 import { StallWatch } from '../readers/stall-watch.js'
 
@@ -15,6 +17,8 @@ interface ConnectionsOptions extends ConnectionOptions {
   /** Milliseconds after which a connection ends if its client would come back; `null`: never. */
   readonly disconnectAfter: number | null
 }
+
+const NO_EVENTS = new Uint8Array(0)
 
 export class Connections implements ConnectionHost {
   readonly silences: DueQueue | undefined
@@ -33,7 +37,7 @@ export class Connections implements ConnectionHost {
   /** Set when the time for closing is up: milliseconds for which sockets are still waited for. */
   #patience: number | undefined
   /** Connections whose sockets close with them, until the sockets have closed. */
-  readonly #closing = new Set<Connection>()
+  readonly #closing = new Set<Connection | Answer>()
   readonly #idle = new WhenIdle(() => this.#closing.size === 0)
 
   /** @param deadline milliseconds for which a connection may make no progress. */
@@ -67,6 +71,30 @@ export class Connections implements ConnectionHost {
     return connection
   }
 
+  /** Gives a client what a record has after a cursor, and more behind it. Nobody follows it. */
+  give(
+    record: Record,
+    cursor: number,
+    sink: Sink,
+    profile: ClientProfile,
+    behind: readonly Uint8Array[] = []
+  ): void {
+    const { retry, lost } = this.#options
+    const first = firstBlock(record, cursor, profile, retry, cursor < record.last) ?? ''
+    const events = record.eventsAfter(cursor) ?? NO_EVENTS
+    const isClosing = this.#retry !== undefined
+    if (isClosing) sink.closeSocket(() => undefined)
+    const parts = [Buffer.from(first, 'latin1'), events, ...behind]
+    const isText = record.text !== undefined
+    const answer = this.outgoing.write(sink, record.owner, {
+      // What is kept as text is made anew for each answer, which is small enough for one write.
+      key: isText ? undefined : record,
+      parts: isText ? [Buffer.concat(parts)] : parts,
+      onLost: () => lost(record)
+    })
+    if (answer !== undefined && isClosing) this.#release(answer)
+  }
+
   /**
    * Clients that listen are disconnected, to come back after `retry()` ms; `mayMove`: others, too.
    */
@@ -74,6 +102,7 @@ export class Connections implements ConnectionHost {
     this.#retry = retry
     this.#mayMove = mayMove
     for (const connection of [...this.#open]) this.#send(connection, retry)
+    for (const answer of this.outgoing) if (!this.#closing.has(answer)) this.#release(answer)
   }
 
   /** A client that has already come through another instance stays until all calls are over. */
@@ -96,7 +125,7 @@ export class Connections implements ConnectionHost {
   cutAfter(patience: number): void {
     this.#patience = patience
     this.#stalls.close()
-    for (const connection of this.#closing) connection.cutAfter(patience)
+    for (const open of this.#closing) open.cutAfter(patience)
   }
 
   /** No connection will be opened any more. */
@@ -110,13 +139,13 @@ export class Connections implements ConnectionHost {
     return this.#idle.wait()
   }
 
-  #release(connection: Connection): void {
-    this.#closing.add(connection)
-    connection.beginClosing(() => {
-      this.#closing.delete(connection)
+  #release(open: Connection | Answer): void {
+    this.#closing.add(open)
+    open.beginClosing(() => {
+      this.#closing.delete(open)
       this.#idle.check()
     })
-    if (this.#patience !== undefined) connection.cutAfter(this.#patience)
+    if (this.#patience !== undefined) open.cutAfter(this.#patience)
   }
 
   // ConnectionHost

@@ -10,18 +10,16 @@ import {
   isJsonText,
   JSON_TYPE
 } from '../protocol/media-types.js'
-import { headerOf, sessionOf } from '../access/guards.js'
-
-/** Whether a request names an MCP session or a protocol version: nothing but an MCP client does. */
-function hasMcpHeaders(req: IncomingMessage): boolean {
-  return sessionOf(req) !== undefined || headerOf(req, 'mcp-protocol-version') !== undefined
-}
+import { headerOf } from '../access/guards.js'
 
 /** By its head alone: a POST of JSON may be. A GET without a session may be for our stream. */
 export function mayBeMcp(req: IncomingMessage): boolean {
-  if (hasMcpHeaders(req)) return true
-  if (req.method === 'POST') return isJsonText(req.headers['content-type'])
-  return req.method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
+  const { headers, method } = req
+  // Nothing but an MCP client names a session or a protocol version.
+  if (headers['mcp-session-id'] !== undefined || headers['mcp-protocol-version'] !== undefined)
+    return true
+  if (method === 'POST') return isJsonText(headers['content-type'])
+  return method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
 }
 
 /** MCP clients without session and revision accept JSON and event streams. `undefined`: unread. */

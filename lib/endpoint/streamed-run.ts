@@ -5,7 +5,7 @@ import { isJsonText } from '../protocol/media-types.js'
 import type { Waiting } from '../streams/due-queue.js'
 import type { Capture, ResponseHead } from '../http/capture-types.js'
 import { EndpointRun } from './endpoint-run.js'
-import { type InitializeAnswer, watchInitializeJson } from './outcome.js'
+import { type InitializeAnswer, noteStatus, watchInitializeJson } from './outcome.js'
 import type { RequestContext } from './request-context.js'
 import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
 import { withdrawPreference } from './stream-headers.js'
@@ -95,6 +95,7 @@ export class StreamedRun extends EndpointRun {
     this.stopWaiting()
     const request = this.request
     request.learnParsed()
+    noteStatus(request, head.status)
     const { instance, owner, session, profile, second, facts } = request
     if (request.isOther) return this.#leave('not MCP')
     const initialize = facts.isInitialize ? this.#initialize : undefined

@@ -24,7 +24,6 @@ export function isReadByOthers(req: IncomingMessage): boolean {
 
 /** Holds a body that flows, until `next` is called or the response is over. Returns that `next`. */
 export function holdBody(req: IncomingMessage, res: ServerResponse, next: Next): Next {
-  if (req.readableFlowing !== true) return next
   req.pause()
   const resume = (): void => void req.resume()
   res.once('close', resume)

@@ -116,18 +116,18 @@ function sessionOf({ wire, sessionId, owner }: Ticket): string | undefined {
   return id === undefined ? undefined : keyOf(owner, id)
 }
 
-const PARAMETER = 'download'
+export const DOWNLOAD_PARAMETER = 'download'
 
 /** Made from what the operator says of the endpoint, never from a request. */
 export function downloadUrl(publicUrl: string, id: string): string {
   const url = new URL(publicUrl)
-  url.searchParams.append(PARAMETER, id)
+  url.searchParams.append(DOWNLOAD_PARAMETER, id)
   return url.href
 }
 
 /** Relative to the URL that the client of a request has for the endpoint. */
 export function downloadTarget(requestUrl: string, id: string): string {
-  return queryTarget(requestUrl, `${PARAMETER}=${id}`)
+  return queryTarget(requestUrl, `${DOWNLOAD_PARAMETER}=${id}`)
 }
 
 /** The form of the ids that we give out. */
@@ -139,7 +139,7 @@ export function downloadNames(requestUrl: string): string[] {
   const names =
     mark < 0 || requestUrl.length > LONGEST_FIELD
       ? []
-      : new URLSearchParams(requestUrl.slice(mark + 1)).getAll(PARAMETER)
+      : new URLSearchParams(requestUrl.slice(mark + 1)).getAll(DOWNLOAD_PARAMETER)
   return names.some(name => DOWNLOAD_ID.test(name)) ? names : []
 }
 
@@ -149,6 +149,6 @@ export function withoutDownload(requestUrl: string): string {
   const parts = requestUrl
     .slice(mark + 1)
     .split('&')
-    .filter(part => !new URLSearchParams(part).has(PARAMETER))
+    .filter(part => !new URLSearchParams(part).has(DOWNLOAD_PARAMETER))
   return requestUrl.slice(0, mark) + (parts.length === 0 ? '' : `?${parts.join('&')}`)
 }

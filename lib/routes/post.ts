@@ -4,23 +4,23 @@ import { readAhead } from '../http/read-ahead.js'
 import type { KnownBody } from '../http/request-body.js'
 import { StreamError } from '../protocol/errors.js'
 import { refuse } from '../http/reply.js'
-import { isLoopback, takeCarried } from '../http/loopback.js'
+import { takeCarried } from '../http/loopback.js'
 import { watchOutcome } from '../endpoint/outcome.js'
-import { type Answer, type Context, passNotMcp, type Route, walk } from './route.js'
+import { type Answer, type Context, passNotMcp, walk } from './route.js'
 
-export function post(routes: readonly Route[]): Route {
-  return context => (context.method === 'POST' ? () => read(context, routes) : undefined)
+export function post(context: Context): Answer | undefined {
+  return context.method === 'POST' ? () => read(context) : undefined
 }
 
-function read(context: Context, routes: readonly Route[]): void {
-  const { req, res } = context
+function read(context: Context): void {
+  const { instance, req, res } = context
   const known = (body: KnownBody): void => {
     if (!isMcpPost(context, body.body)) return passNotMcp(context)
     // Middleware in front has answered meanwhile, so the endpoint need not run.
     if (res.headersSent || res.writableEnded) return
-    context.giveCookie()
+    if (instance.cookie !== undefined) context.giveCookie()
     context.learn(body)
-    walk(context, routes)
+    walk(context, instance.routes.byMessages)
   }
   readAhead(req, { ...context.bodyLimits, known })
 }
@@ -45,11 +45,11 @@ export function ownerFailed(context: Context): Answer | undefined {
 
 /** The outcome of its message is noted, and its response passes untouched. */
 export function loopback(context: Context): Answer | undefined {
-  const { instance, req } = context
-  if (!isLoopback(req)) return undefined
+  const { instance, req, isOwn } = context
+  if (!isOwn) return undefined
+  if (instance.surviving?.isOwn(req) === true) return () => context.next()
   const known = (body: KnownBody): void => {
     context.learn(body)
-    if (instance.surviving?.isOwn(context.messages) === true) return context.next()
     watchOutcome(context)
     context.next()
   }

@@ -166,7 +166,7 @@ export interface StreamHost<Stream> {
 }
 
 /** What counts with events: a request that goes on alone, an answer that waits in a socket. */
-export abstract class Holding extends Member<Holding> {
+export abstract class Holding extends Member {
   /** For whom it counts. */
   readonly owner: string
   /** Bytes of memory. */
