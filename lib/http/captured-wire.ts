@@ -30,7 +30,7 @@ export interface CapturedWireHost {
   isInsideHandler(): boolean
   /** The endpoint has destroyed its response. `false`: it has ended it before. */
   abort(): boolean
-  /** The endpoint has destroyed the socket. */
+  /** The endpoint has destroyed the socket, or ended it. */
   brokenOff(): void
   wireGone(): void
   /** The connection is over, and the call may go on for much longer. */
@@ -197,6 +197,7 @@ export class CapturedWire implements Sink {
 
   destroy(): void {
     this.#leaveSocket()
+    this.#setSocket(this.#socket)
     this.#host.next.destroy()
   }
 
@@ -234,14 +235,24 @@ export class CapturedWire implements Sink {
       this.#requestDestroyed(error) ? req : destroy.call(req, error)
     req.destroy = watched
     this.#unwatch = whenClosed(this.#socket, () => this.gone())
-    req.socket = facadeOf(this.#socket, () => this.#socketDestroyed())
+    this.#showSocket(facadeOf(this.#socket, () => this.#socketDestroyed()))
+  }
+
+  /** To the endpoint. A response that is queued behind another one has no socket yet. */
+  #showSocket(socket: Socket): void {
+    this.#req.socket = socket
+    this.#setSocket(socket)
+  }
+
+  #setSocket(socket: Socket): void {
+    if (this.#res.socket !== null) Reflect.set(this.#res, 'socket', socket)
   }
 
   /** The host hears no more of the socket, which the endpoint has for itself. */
   unwatch(): void {
     this.#unwatch?.()
     this.#unwatch = undefined
-    this.#req.socket = this.#socket
+    this.#showSocket(this.#socket)
   }
 
   /** `true`: the endpoint has ended its response by that, and the socket stays. */

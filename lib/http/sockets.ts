@@ -2,20 +2,25 @@
 import type { Socket } from 'node:net'
 import { responseOnTurn } from './node-internals.js'
 
+/** Called by Node for a response: what Node does after that, it does to the socket itself. */
+const WRITERS: ReadonlySet<string | symbol> = new Set(['write', 'uncork'])
+
 /**
  * The socket as the endpoint sees it. Express' final handler destroys it when a handler throws
- * after its head, and so does many a hand-written one: that ends the response, and not the socket,
- * which may serve another request by now.
+ * after its head, and so does many a hand-written one, or ends it: that ends the response, and not
+ * the socket, which may serve another request by now.
  *
- * @param destroyed is asked when it is to be destroyed. `true`: it stays.
+ * @param closed is asked when it is to be destroyed or ended. `true`: it stays.
  */
-export function facadeOf(socket: Socket, destroyed: () => boolean): Socket {
+export function facadeOf(socket: Socket, closed: () => boolean): Socket {
   const facade: Socket = new Proxy(socket, {
     get(_, name): unknown {
       // Without the facade as receiver: the getters work on the socket itself only.
-      if (name !== 'destroy') return Reflect.get(socket, name)
-      return (error?: Error): Socket => {
-        if (!destroyed()) socket.destroy(error)
+      const value: unknown = Reflect.get(socket, name)
+      if (WRITERS.has(name)) return (value as Socket['write']).bind(socket)
+      if (name !== 'destroy' && name !== 'end') return value
+      return (...args: unknown[]): Socket => {
+        if (!closed()) Reflect.apply(value as Socket['end'], socket, args)
         return facade
       }
     }

@@ -151,7 +151,12 @@ const DESTROYERS: [string, Behave][] = [
   ['res.destroy()', res => res.destroy()],
   ['res.destroy(error)', res => res.destroy(failure())],
   ['req.socket.destroy()', (_res, req) => req.socket.destroy()],
-  ['req.socket.destroy(error)', (_res, req) => req.socket.destroy(failure())]
+  ['req.socket.destroy(error)', (_res, req) => req.socket.destroy(failure())],
+  ['req.socket.end()', (_res, req) => req.socket.end()],
+  ['req.connection.destroy()', (_res, req) => req.connection.destroy()],
+  ['res.socket.destroy()', res => res.socket?.destroy()],
+  ['res.socket.end()', res => res.socket?.end()],
+  ['res.connection.destroy()', res => res.connection?.destroy()]
 ]
 
 describe.each(DESTROYERS)('an endpoint that calls %s', (_name, destroy) => {
