@@ -15,12 +15,17 @@ import type { RequestFacts } from './request-facts.js'
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
 
-/** Acts on the endpoint's answer to a request, once it has been given. */
-export function watchOutcome(context: RequestContext): void {
+/**
+ * Acts on the endpoint's answer to a request, once it has been given.
+ *
+ * @param seesHead whoever lets the endpoint answer calls `noteLost` if it answers 404.
+ */
+export function watchOutcome(context: RequestContext, seesHead = false): void {
   watchSession(context)
   const { instance: parts, req, res, owner, session, facts } = context
   const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0
-  if (session === undefined && isQuiet && !context.isUnread) return
+  const isPlain = session === undefined || (seesHead && req.method === 'POST')
+  if (isPlain && isQuiet && !context.isUnread) return
   // Not for our own requests: another stream may have asked under the same id.
   const isOwn = isLoopback(req)
   const askingIn = ({ answered }: RequestFacts): [RequestId, Stream][] =>
@@ -49,6 +54,20 @@ export function watchOutcome(context: RequestContext): void {
     onceOver(res, () => {
       for (const stream of ending) stream.sessionKept()
     })
+}
+
+/** The endpoint answers 404 in a session: it does not know it any more. Not on GET. */
+export function noteLost(context: RequestContext): void {
+  const { instance, res, req, session, owner, facts } = context
+  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0
+  // Else that is noted with what it says.
+  if (session === undefined || req.method !== 'POST' || !isQuiet || context.isUnread) return
+  onceOver(res, () => {
+    if (!res.headersSent) return
+    const outcome = outcomeOf(context, { isAccepted: false, isSessionLost: true })
+    for (const act of instance.outcomes) act(outcome)
+    endSession(instance, session, owner, true)
+  })
 }
 
 /**

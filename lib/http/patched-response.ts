@@ -69,8 +69,22 @@ interface Patched {
   [PATCHED]?: PatchedResponse
 }
 
+type PatchedServerResponse = ServerResponse & { readonly [PATCHED]: PatchedResponse }
+
 export function patchedResponse(res: ServerResponse): PatchedResponse {
   return (res as Patched)[PATCHED] ?? new PatchedResponse(res)
+}
+
+/** Those that matter for every response; the others are patched where they matter. */
+type FirstMethod = 'writeHead' | 'write' | 'end' | 'getHeader' | 'destroy'
+
+type Patches = {
+  readonly [Name in keyof ResponseMethods]: ResponseMethods[Name] extends (
+    this: ServerResponse,
+    ...args: infer Args
+  ) => infer Result
+    ? (this: PatchedServerResponse, ...args: Args) => Result
+    : never
 }
 
 const NO_CHANGES: readonly HeadChange[] = []
@@ -83,6 +97,8 @@ const NO_WATCHES: readonly Watch[] = []
  */
 export class PatchedResponse implements Layer {
   readonly res: ServerResponse
+  /** All methods are patched, and not only the first. */
+  #isWhole = false
   /** Node's methods, or what those in front of us have patched over them. */
   readonly methods: ResponseMethods
   /** The memory of what is written may be reused once Node is done with it. */
@@ -109,59 +125,72 @@ export class PatchedResponse implements Layer {
     const methods = methodsOf(res)
     this.methods = ASKS_HEADERS_SENT ? onWire(methods) : methods
     ;(res as Patched)[PATCHED] = this
-    Object.assign(res, PatchedResponse.#patches)
+    Object.assign(res, PatchedResponse.#first)
+  }
+
+  /** Patches the rest: the head is held, or changed, or events of the socket are. */
+  patchAll(): void {
+    if (this.#isWhole) return
+    this.#isWhole = true
+    Object.assign(this.res, PatchedResponse.#rest)
   }
 
   /** The same functions for every response: a call that waits should not cost ten closures. */
-  static readonly #patches: ResponseMethods = {
-    writeHead(this: ServerResponse, ...args) {
-      const patched = patchedOf(this)
+  static readonly #first: Pick<Patches, FirstMethod> = {
+    writeHead(this: PatchedServerResponse, ...args) {
+      const patched = this[PATCHED]
       return patched.#changes === NO_CHANGES
         ? patched.top.writeHead(args)
         : patched.#headGiven(args)
     },
-    write(this: ServerResponse, ...args) {
-      const patched = patchedOf(this)
+    write(this: PatchedServerResponse, ...args) {
+      const patched = this[PATCHED]
       if (patched.#changes !== NO_CHANGES) patched.#implyHead()
       return patched.top.write(args)
     },
-    end(this: ServerResponse, ...args) {
-      const patched = patchedOf(this)
+    end(this: PatchedServerResponse, ...args) {
+      const patched = this[PATCHED]
       if (patched.#changes !== NO_CHANGES) patched.#implyHead()
       if (patched.#endListeners !== undefined) patched.#ended(patched.#endListeners)
       return patched.top.end(args)
     },
-    flushHeaders(this: ServerResponse) {
-      const patched = patchedOf(this)
-      if (patched.#changes !== NO_CHANGES) patched.#implyHead()
-      patched.top.flushHeaders()
-    },
-    setHeader(this: ServerResponse, name, value) {
-      const patched = patchedOf(this)
-      return patched.hasHeaders
-        ? patched.top.setHeader(name, value)
-        : patched.methods.setHeader.call(this, name, value)
-    },
-    getHeader(this: ServerResponse, name) {
-      const patched = patchedOf(this)
+    getHeader(this: PatchedServerResponse, name) {
+      const patched = this[PATCHED]
       return patched.hasHeaders || isCacheControl(name)
         ? patched.top.getHeader(name)
         : patched.methods.getHeader.call(this, name)
     },
-    destroy(this: ServerResponse, error) {
-      const patched = patchedOf(this)
+    destroy(this: PatchedServerResponse, error) {
+      const patched = this[PATCHED]
       if (patched.#endListeners !== undefined) patched.#ended(patched.#endListeners)
       return patched.top.destroy(error)
-    },
-    _implicitHeader(this: ServerResponse) {
-      patchedOf(this).top.implicitHeader()
     }
   }
+
+  static readonly #rest: Omit<Patches, FirstMethod> = {
+    flushHeaders(this: PatchedServerResponse) {
+      const patched = this[PATCHED]
+      if (patched.#changes !== NO_CHANGES) patched.#implyHead()
+      patched.top.flushHeaders()
+    },
+    setHeader(this: PatchedServerResponse, name, value) {
+      const patched = this[PATCHED]
+      return patched.hasHeaders
+        ? patched.top.setHeader(name, value)
+        : patched.methods.setHeader.call(this, name, value)
+    },
+    _implicitHeader(this: PatchedServerResponse) {
+      this[PATCHED].top.implicitHeader()
+    }
+  }
+
+  static readonly #all: Patches = { ...PatchedResponse.#first, ...PatchedResponse.#rest }
 
   // What happens to it
 
   /** Those that are added later are asked first. */
   changeHead(change: HeadChange): void {
+    this.patchAll()
     this.#changes = [change, ...this.#changes]
   }
 
@@ -172,6 +201,7 @@ export class PatchedResponse implements Layer {
 
   /** The one that rewrites it; `make`: where there is none yet. */
   rewriter<T extends Layer>(make: () => T): T {
+    this.patchAll()
     return (this.top = this.#rewriter ??= make()) as T
   }
 
@@ -188,6 +218,7 @@ export class PatchedResponse implements Layer {
 
   /** When the endpoint ends or destroys its response, in the next tick. */
   onceEnded(listener: () => void): void {
+    this.patchAll()
     this.#endListeners ??= []
     this.#endListeners.push(listener)
   }
@@ -205,7 +236,7 @@ export class PatchedResponse implements Layer {
     // But for those that have been patched on top.
     const methods = this.res as unknown as Record<keyof ResponseMethods, unknown>
     for (const name of METHOD_NAMES)
-      if (methods[name] === PatchedResponse.#patches[name]) methods[name] = this.methods[name]
+      if (methods[name] === PatchedResponse.#all[name]) methods[name] = this.methods[name]
   }
 
   /** From now on `headersSent` tells what the layers say. */
@@ -383,10 +414,6 @@ const CACHE_CONTROL = 'cache-control'
 /** The one header of which a capture shows more than there is. */
 export function isCacheControl(name: string): boolean {
   return name.length === CACHE_CONTROL.length && name.toLowerCase() === CACHE_CONTROL
-}
-
-function patchedOf(res: ServerResponse): PatchedResponse {
-  return (res as Patched)[PATCHED] as PatchedResponse
 }
 
 /** One descriptor for all responses keeps their shapes alike. */

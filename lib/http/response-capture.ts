@@ -2,25 +2,19 @@
 // not hear of the socket until the stream is over.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
-import { CapturedHead, looksLikeStream, readHead, untransformed } from './captured-head.js'
+import { CapturedHead, looksLikeStream, ResponseHead, untransformed } from './captured-head.js'
 import {
   CapturedWire,
   type CapturedWireHost,
-  hasView,
   maskResponse,
   type ResponseView,
   setView,
   showState
 } from './captured-wire.js'
 import { callbackIn, hasChunk, headersSentError, tooLate, withBytes } from './chunk.js'
-import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
+import { DeferredEvents, type DeferredEventsHost, type Front } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
-import {
-  type CapturingLayer,
-  isCacheControl,
-  patchedResponse,
-  type PatchedResponse
-} from './patched-response.js'
+import { type CapturingLayer, isCacheControl, type PatchedResponse } from './patched-response.js'
 import { warnOfThrow } from './warnings.js'
 
 /**
@@ -43,11 +37,10 @@ type CapturePhase =
  * - `leave`: the response is left alone.
  * - `take`: the response is taken when its head is due. `takeEarly`: it is taken before.
  * - `begin`: the head is sent; or, in `early`, the endpoint gives a head that is not sent.
- * - `stepAside`: the first bytes show that the response was not ours to take.
  * - `end`, `break`: the endpoint calls `end`, or destroys the response. Before the head, `break` is
  *   a step only of a response that a capture hears from the beginning.
  */
-type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'stepAside' | 'end' | 'break'
+type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'end' | 'break'
 
 const TAKEN = { end: 'ended', break: 'broken' } as const
 
@@ -63,7 +56,7 @@ const TRANSITIONS: Readonly<
   },
   untaken: { end: 'passed' },
   passed: {},
-  headed: { ...TAKEN, begin: 'running', stepAside: 'untaken' },
+  headed: { ...TAKEN, begin: 'running' },
   early: { ...TAKEN, begin: 'running' },
   running: TAKEN,
   ended: {},
@@ -86,17 +79,19 @@ export class ResponseCapture
   #isHeadHeld = false
   readonly #host: ResponseCaptureHost
 
-  static isTapped(res: ServerResponse): boolean {
-    return hasView(res)
-  }
-
-  constructor(req: IncomingMessage, res: ServerResponse, host: ResponseCaptureHost) {
+  constructor(
+    req: IncomingMessage,
+    patched: PatchedResponse,
+    host: ResponseCaptureHost,
+    front: Front
+  ) {
     this.#req = req
-    this.next = patchedResponse(res)
+    this.next = patched
     this.#host = host
-    this.#events = new DeferredEvents(req, this.next, this)
-    setView(res, this)
-    this.next.capture(this)
+    this.#events = new DeferredEvents(req, patched, this, front)
+    setView(patched.res, this)
+    patched.patchAll()
+    patched.capture(this)
   }
 
   get isTaken(): boolean | undefined {
@@ -177,18 +172,6 @@ export class ResponseCapture
     })
   }
 
-  /** After the bytes that were withheld from the wire. Returns what `write` did. */
-  stepAside(withheld: Uint8Array): boolean {
-    this.#step('stepAside')
-    this.#events.passOn()
-    this.wire.unwatch()
-    this.next.release()
-    // Its client has gone meanwhile, which those behind us may hear now.
-    if (this.wire.isGone) this.release()
-    this.head.sendUntouched(this.next)
-    return this.next.write([withheld])
-  }
-
   get #res(): ServerResponse {
     return this.next.res
   }
@@ -210,12 +193,17 @@ export class ResponseCapture
     try {
       return send()
     } catch (error) {
-      warnOfThrow(error)
-      this.#step('begin')
-      this.abort()
-      this.next.destroy(error as Error)
+      this.failed(error as Error)
       return undefined
     }
+  }
+
+  /** Middleware in front has thrown at the head. */
+  failed(error: Error): void {
+    warnOfThrow(error)
+    this.#step('begin')
+    this.abort()
+    this.next.destroy(error)
   }
 
   /** Whether the endpoint writes to a stream, and not to the wire. */
@@ -356,8 +344,13 @@ export class ResponseCapture
   }
 
   #decide(args: HeadArguments): void {
-    const capture = this.#host.take(readHead(this.#res, this.next, args))
+    const capture = this.#host.take(new ResponseHead(this.#res, this.next, args))
     if (capture === undefined) return this.leave()
+    this.take(args, capture)
+  }
+
+  /** The endpoint's head is given, and `capture` has the response from now on. */
+  take(args: HeadArguments, capture: Capture): void {
     this.#step('take')
     this.#capture = capture
     this.head.accept(args)
@@ -368,9 +361,21 @@ export class ResponseCapture
       this.next.hasHeaders = true
     }
     // An endpoint may write its head and then nothing for minutes: the link must be sent now.
-    process.nextTick(() => {
-      if (this.#phase === 'headed' && this.#step('begin')) this.#begin(capture)
-    })
+    process.nextTick(headDue, this)
+  }
+
+  /** The same for a head that has been made already, and is due at the end of this tick. */
+  takeHeaded(capture: Capture): void {
+    this.#step('take')
+    this.#capture = capture
+    this.#holdEvents()
+  }
+
+  /** The head is due, unless it has left. */
+  headDue(): void {
+    const capture = this.#capture
+    if (this.#phase === 'headed' && this.#step('begin') && capture !== undefined)
+      this.#begin(capture)
   }
 
   #write(args: readonly unknown[]): boolean {
@@ -386,8 +391,7 @@ export class ResponseCapture
         process.nextTick(callback, tooLate('write', this.#phase === 'ended'))
       return false
     }
-    if (!hasRoom && this.#isCaptured) maskResponse(this.#res)
-    // The write may have shown that the response is not ours: then its bytes are out already.
+    if (!hasRoom) maskResponse(this.#res)
     if (callback !== undefined) process.nextTick(callback, null)
     return hasRoom
   }
@@ -402,8 +406,6 @@ export class ResponseCapture
     const [chunk, encoding] = args
     if (hasChunk(args)) {
       this.#write([chunk, typeof encoding === 'string' ? encoding : undefined])
-      // The last bytes may have shown that the response is not ours.
-      if (!this.#isCaptured) return this.next.end([callback])
     }
     const isHeadDue = this.#phase === 'headed'
     this.#step('end')
@@ -479,4 +481,8 @@ export class ResponseCapture
   #endInFront(): void {
     if (this.#isCaptured && this.isFinished) this.wire.endInFront()
   }
+}
+
+function headDue(response: ResponseCapture): void {
+  response.headDue()
 }

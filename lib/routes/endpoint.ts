@@ -1,7 +1,7 @@
 // Lets the endpoint answer, and captures its response if that may become a stream; or passes what
 // cannot be tracked.
 import { isOversizedId, MOST_ID_LENGTH } from '../protocol/json-rpc.js'
-import { StreamedRun } from '../endpoint/streamed-run.js'
+import { Call } from '../endpoint/call.js'
 import { watchOutcome } from '../endpoint/outcome.js'
 import type { Worker } from '../endpoint/feature.js'
 import { workerFor } from './features.js'
@@ -19,20 +19,20 @@ function workOn(context: Context, worker: Worker | undefined): void {
     instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
     return void (worker?.kind === 'answer' ? worker.answer : next)()
   }
-  watchOutcome(context)
-  const begin = beginFor(context, worker)
+  const why = worker?.kind === 'run' ? undefined : whyUntouched(context)
+  watchOutcome(context, why === undefined)
+  const begin = beginFor(context, worker, why)
   // What the middleware can do is added after the response is captured, so that it is kept as well.
   for (const feature of instance.features) feature.rewrite?.(context)
   begin()
 }
 
-function beginFor(context: Context, worker: Worker | undefined): Answer {
+function beginFor(context: Context, worker: Worker | undefined, why: string | undefined): Answer {
   const { slow } = context.instance
   if (worker?.kind === 'run') return worker.capture(slow)
-  const why = whyUntouched(context)
   if (why === undefined) {
-    const run = new StreamedRun(context, slow)
-    return () => run.run(worker?.answer)
+    const call = new Call(context, slow)
+    return () => call.run(worker?.answer)
   }
   context.instance.debug('%s passed on untouched: %s', context.method, why)
   return worker?.answer ?? (() => context.next())
