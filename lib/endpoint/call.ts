@@ -49,7 +49,6 @@ import { applyPreference, setStreamHeaders, withdrawPreference } from './stream-
 type Phase = 'undecided' | 'passed' | 'gathering' | 'ended' | 'live'
 
 const NO_IDS: readonly RequestId[] = []
-const NO_EVENTS: readonly string[] = []
 
 /** What clients get while an endpoint is slow. */
 export interface SlowAnswers {
@@ -78,7 +77,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   /** Its client, which has not shown that it reads event streams, has waited once. */
   hasWaited = false
   // What is gathered
-  #events: readonly string[] = NO_EVENTS
+  #events: string[] | undefined
   #size = 0
   #owed = NO_IDS
   #sessionId: string | undefined
@@ -181,14 +180,21 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   // Whether its response is taken
 
-  take(head: ResponseHead): Capture | undefined {
+  /** The endpoint's head is due; a response that passes is left alone. */
+  decide(args: HeadArguments): void {
+    const head = new ResponseHead(this.request.res, this.next, args)
     const plan = this.#plan(head)
-    return plan === 'gather' ? this.#stream.open(this.#sessionId) : plan
+    if (plan === 'pass') this.#pass()
+    else if (plan === 'gather') this.#gather(args, head)
+    else if (plan === 'stream') {
+      this.response.takeHeaded(this.#stream)
+      this.#makeHead(args, head, () => this.#stream.setHeaders(this.next))
+    } else this.response.take(args, plan)
   }
 
-  #plan(head: ResponseHead): Capture | 'gather' | undefined {
+  #plan(head: ResponseHead): Capture | 'gather' | 'stream' | 'pass' {
     this.stop()
-    if (this.#taker !== undefined) return this.#taker.take(head)
+    if (this.#taker !== undefined) return this.#taker.take(head) ?? 'pass'
     const { request } = this
     if (request.isUnread) request.learnParsed()
     const { instance, owner, session, second, facts } = request
@@ -214,7 +220,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (facts.isTooMany || facts.isOversized)
       return this.#leave('more requests, or longer ids, than can be answered with errors')
     if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) return 'gather'
-    return this.#stream.open(sessionId) ?? this.#leave('everything is live and full')
+    return this.#stream.open(sessionId) ? 'stream' : this.#leave('everything is live and full')
   }
 
   /** There is nothing about it that only a stream has. */
@@ -251,7 +257,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   /** @param why for the debug log; '': no line, as nobody would expect a stream. */
-  #leave(why: string, isStream = true): undefined {
+  #leave(why: string, isStream = true): 'pass' {
     this.isUntaken = true
     this.#runStream?.onAnswered?.()
     // A stream that is not kept cannot be given again: the endpoint is to see its client leave.
@@ -261,6 +267,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       keyed.giveUp()
     }
     if (why !== '') instance.debug('%s response left alone: %s', method, why)
+    return 'pass'
   }
 
   // CapturingLayer
@@ -275,21 +282,15 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   writeHead(args: readonly unknown[]): ServerResponse {
+    // Behind a head, Node says that it is too late.
     if (this.#phase !== 'undecided') return this.next.writeHead(args)
-    const { next, request } = this
-    const head = new ResponseHead(request.res, next, args as HeadArguments)
-    const plan = this.#plan(head)
-    if (plan === 'gather') return this.#gather(args, head)
-    if (plan !== undefined) {
-      this.response.take(args as HeadArguments, plan)
-      return request.res
-    }
-    this.#pass()
-    return next.writeHead(args)
+    this.decide(args as HeadArguments)
+    return this.isTaken === true ? this.request.res : this.next.writeHead(args)
   }
 
   /** Nothing is left to do: the response may get its methods back. */
   #pass(): void {
+    if (this.#live !== undefined) return this.#live.leave()
     this.#phase = 'passed'
     this.next.release()
   }
@@ -354,34 +355,35 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   #implyHead(): void {
     const { res } = this.request
     // Only if it may be taken: without an explicit head, Node computes the length of a body.
-    if (looksLikeStream(res, res.getHeader('Content-Type'))) {
-      res.writeHead(res.statusCode)
-      if (this.#phase === 'undecided') this.writeHead([res.statusCode])
-    } else {
-      this.#plan(new ResponseHead(res, this.next, [res.statusCode]))
-      this.#pass()
-    }
+    if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
+    if (this.#phase === 'undecided') this.decide([res.statusCode])
   }
 
   // What is gathered
 
-  #gather(args: readonly unknown[], head: ResponseHead): ServerResponse {
+  #gather(args: HeadArguments, head: ResponseHead): void {
     const { next, request } = this
     const { instance, req, res, facts } = request
     this.#phase = 'gathering'
     this.#owed = facts.requestIds
     instance.connections.gathering.add(this)
-    process.nextTick(headDue, this)
     showSocket(req, res, facadeOf(this.#socket))
+    this.#makeHead(args, head, () => setStreamHeaders(request, this.id, next))
+  }
+
+  /** As the endpoint wants it, with what `setHeaders` sets. It leaves at the end of this tick. */
+  #makeHead(args: HeadArguments, head: ResponseHead, setHeaders: () => void): void {
+    const { next, request } = this
+    process.nextTick(headDue, this)
     try {
       foldHeaders(head.given, (name, value) => next.setHeader(name, value))
-      res.removeHeader('Content-Length')
-      setStreamHeaders(request, this.id, next)
+      request.res.removeHeader('Content-Length')
+      setHeaders()
       next.writeHead(statusLineIn(args))
     } catch (error) {
-      this.goLive().failed(error as Error)
+      // Middleware in front, at a head that its endpoint has given in good faith.
+      this.response.failed(error as Error)
     }
-    return res
   }
 
   /** `false`: it is no event that can be gathered. */
@@ -393,7 +395,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (size > this.request.instance.connections.mostGathered) return false
     if (!isNotificationText(text, dataFrom) && !this.#noteResponses(text, dataFrom)) return false
     this.#size = size
-    this.#events = this.#events === NO_EVENTS ? [text] : [...this.#events, text]
+    if (this.#events === undefined) this.#events = [text]
+    else this.#events.push(text)
     return true
   }
 
@@ -405,7 +408,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       if (at < 0) return false
       this.#owed = this.#owed.length === 1 ? NO_IDS : this.#owed.filter((_id, i) => i !== at)
       if ('error' in message || (isObject(message.result) && message.result['isError'] === true))
-        this.#lastError = this.#events.length + 1
+        this.#lastError = (this.#events?.length ?? 0) + 1
     }
     return true
   }
@@ -423,14 +426,15 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const callback = callbackIn(args)
     this.#phase = 'ended'
     this.stop()
-    instance.debug('stream %s answers %s', label(this), () => facts.inWords)
     const { requestIds } = facts
     const sessionId = this.#sessionId
     const init = { id, kind: 'request' as const, owner, requestIds, sessionId, profile }
-    const record = Record.of(init, this.#events, this.#lastError)
-    this.#events = NO_EVENTS
+    const record = Record.of(init, this.#events ?? [], this.#lastError)
+    this.#events = undefined
+    const text = instance.connections.openingOf(record, profile) + (record.text ?? '')
+    instance.table.announce(record)
+    instance.debug('stream %s answers %s', label(this), () => facts.inWords)
     instance.table.keep(record)
-    const text = instance.connections.openingOf(record, profile) + (record.text as string)
     if (callback !== undefined) process.nextTick(callback)
     setSocket(res, this.#socket)
     guarded(res, () => runOutsideContext(() => next.end([text, 'latin1'])))
@@ -449,10 +453,10 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.#phase = 'live'
     if (!isGathering) return live
     this.stop()
-    const capture = this.#stream.open(this.#sessionId, true)
-    if (capture !== undefined) live.takeHeaded(capture)
-    for (const event of this.#events) live.write([event])
-    this.#events = NO_EVENTS
+    // Room for it was made before its head.
+    if (this.#stream.open(this.#sessionId, true)) live.takeHeaded(this.#stream)
+    for (const event of this.#events ?? []) live.write([event])
+    this.#events = undefined
     return live
   }
 

@@ -63,7 +63,6 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   #stream: Stream | undefined
   /** What its client got before the endpoint had begun to answer. */
   #meantime: InTheMeantime | undefined
-  #hasHead = false
   #hasConnected = false
   /** Lines besides events that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
@@ -91,12 +90,8 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   // How it begins
 
-  /**
-   * Takes the endpoint's event stream. `undefined`: there is no room for it.
-   *
-   * @param hasHead its head has been made, as room was asked for before.
-   */
-  open(sessionId: string | undefined, hasHead = false): Capture | undefined {
+  /** Takes the endpoint's event stream. `false`: there is no room for it. */
+  open(sessionId: string | undefined, hasRoom = false): boolean {
     const { instance, req, owner, keyed, profile } = this.#request
     const { initialize } = this
     const stream = this.#client.open(this, profile.taken, {
@@ -104,10 +99,10 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       sessionId,
       isHandshake: initialize !== undefined,
       isConnecting: true,
-      callKey: keyed?.key
+      callKey: keyed?.key,
+      hasRoom
     })
-    if (stream === undefined) return undefined
-    this.#hasHead = hasHead
+    if (stream === undefined) return false
     const onResponse =
       initialize === undefined
         ? this.onAnswered
@@ -118,7 +113,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     this.#started(stream)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
     if (this.#run.response.wire.isGone) this.goesOnAlone()
-    return this
+    return true
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -197,12 +192,8 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   // Its head, and its first connection
 
-  sendHead(): boolean {
-    if (this.#stream === undefined) return false
-    this.#hasHead = true
-    const { wire } = this.#run.response
-    wire.sendHead(() => this.#client.setHeaders(wire))
-    return true
+  setHeaders(wire: Parameters<ClientStream['setHeaders']>[0]): void {
+    this.#client.setHeaders(wire)
   }
 
   begin(): void {
@@ -210,7 +201,6 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     if (stream === undefined) return
     if (this.#meantime !== undefined) return this.#beginEarly(stream)
     const { wire } = this.#run.response
-    if (!this.#hasHead) wire.sendHead(() => this.#client.setHeaders(wire))
     const connection = this.#connect()
     this.#hasConnected = true
     if (connection === undefined) return

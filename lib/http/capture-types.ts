@@ -1,6 +1,7 @@
 // The types around a captured response: the host, which decides, and the capture.
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { ResponseHead } from './captured-head.js'
+import type { HeadArguments } from './node-internals.js'
 
 /** The endpoint's head, if the wire has had another one before. */
 export interface LateHead {
@@ -11,9 +12,7 @@ export interface LateHead {
 
 /** Takes what the endpoint writes, once a response has been taken. */
 export interface Capture {
-  /** Sends the head at once. `false`, or absent: only `begin` does, as it may be another one. */
-  sendHead?(): boolean
-  /** Add the headers, then connect. Called once, in the tick of `writeHead` at the latest. */
+  /** Connect, with a head of its own if none is made. Called once, in the tick of `writeHead`. */
   begin(): void
   /** `false`: full; wait for `drain`. */
   write(bytes: Buffer): boolean
@@ -31,7 +30,7 @@ export interface Capture {
 
 /** Decides whether a response is taken. */
 export interface ResponseTaker {
-  /** Called once, when its head is due. `undefined`: it passes. */
+  /** Called once, when its head is due, which is not sent. `undefined`: it passes. */
   take(head: ResponseHead): Capture | undefined
   /** The endpoint has destroyed a response that was not taken, or not yet. */
   brokenOff(): void
@@ -39,7 +38,9 @@ export interface ResponseTaker {
   goesOnAlone(): void
 }
 
-export interface ResponseCaptureHost extends ResponseTaker {
+export interface ResponseCaptureHost extends Omit<ResponseTaker, 'take'> {
+  /** The endpoint gives its head: takes the response, or leaves it. */
+  decide(args: HeadArguments): void
   /** Whether the running code was called by the endpoint behind this capture. */
   isInsideHandler(): boolean
   /** Runs something as if the endpoint had called it. */

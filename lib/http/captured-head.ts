@@ -14,7 +14,6 @@ import {
   headerIn,
   headersIn,
   isPlainEncoding,
-  statusLineIn,
   stringOf,
   validateHead,
   validStatus,
@@ -117,18 +116,6 @@ export class CapturedHead {
       header: name => stringOf(own.getHeader(name)),
       headers: () => own.made.getHeaders()
     }
-  }
-
-  /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
-  send(wire: Layer, setHeaders: () => void): void {
-    const given = this.#given as HeadArguments
-    this.#given = SENT
-    foldHeaders(headersIn(given), (name, value) => wire.setHeader(name, value))
-    this.#patched.res.removeHeader('Content-Length')
-    setHeaders()
-    const { statusCode, statusMessage } = this.#patched.res
-    wire.writeHead(statusLineIn(given))
-    Object.assign(this.#patched.res, { statusCode, statusMessage })
   }
 
   /** Sends a head of ours in the place of the one that the endpoint has given. */

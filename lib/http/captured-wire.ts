@@ -79,7 +79,11 @@ export class CapturedWire implements Sink {
 
   /** If middleware in front throws, the connection is destroyed: a timer could not catch it. */
   #attempt<T>(work: () => T): T | undefined {
+    const res = this.#res
+    const { socket } = res
     this.#isWriting = true
+    // Node writes to the socket itself: a facade takes a multiple of the time.
+    setSocket(res, this.#socket)
     try {
       return work()
     } catch (error) {
@@ -88,12 +92,8 @@ export class CapturedWire implements Sink {
       return undefined
     } finally {
       this.#isWriting = false
+      if (socket !== null) setSocket(res, socket)
     }
-  }
-
-  sendHead(setHeaders: () => void): void {
-    const { head, next } = this.#host
-    head.send(next, setHeaders)
   }
 
   sendEarlyHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {

@@ -2,7 +2,7 @@
 // not hear of the socket until the stream is over.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
-import { CapturedHead, looksLikeStream, ResponseHead, untransformed } from './captured-head.js'
+import { CapturedHead, looksLikeStream, untransformed } from './captured-head.js'
 import {
   CapturedWire,
   type CapturedWireHost,
@@ -75,8 +75,6 @@ export class ResponseCapture
   #phase: CapturePhase = 'undecided'
   #capture: Capture | undefined
   #isKept = false
-  /** The endpoint has given its head, which is sent later. */
-  #isHeadHeld = false
   readonly #host: ResponseCaptureHost
 
   constructor(
@@ -250,7 +248,7 @@ export class ResponseCapture
     const head = args as HeadArguments
     if (this.#isHeadDueLate) return this.#acceptLateHead(head)
     if (this.#isCaptured) throw headersSentError('write')
-    if (this.#phase === 'undecided') this.#decide(head)
+    if (this.#phase === 'undecided') this.#host.decide(head)
     return this.#isCaptured ? this.#res : this.next.writeHead(head)
   }
 
@@ -276,7 +274,7 @@ export class ResponseCapture
 
   setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
     const own = this.#head?.own
-    const isHeld = this.#phase === 'headed' && this.#isHeadHeld
+    const isHeld = this.#phase === 'headed' && this.#head !== undefined
     if (isHeld || own?.status !== undefined) throw headersSentError('set')
     if (own === undefined) return this.next.setHeader(name, value)
     own.setHeader(name, value)
@@ -340,31 +338,20 @@ export class ResponseCapture
     if (this.#phase !== 'undecided') return
     // Only if it may be taken: without an explicit head, Node computes the length of a body.
     if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
-    if (this.#phase === 'undecided') this.#decide([res.statusCode])
+    if (this.#phase === 'undecided') this.#host.decide([res.statusCode])
   }
 
-  #decide(args: HeadArguments): void {
-    const capture = this.#host.take(new ResponseHead(this.#res, this.next, args))
-    if (capture === undefined) return this.leave()
-    this.take(args, capture)
-  }
-
-  /** The endpoint's head is given, and `capture` has the response from now on. */
+  /** The endpoint has given its head, and another one is sent at the end of this tick. */
   take(args: HeadArguments, capture: Capture): void {
-    this.#step('take')
-    this.#capture = capture
+    this.takeHeaded(capture)
     this.head.accept(args)
-    this.#holdEvents()
-    this.#isHeadHeld = this.#attempt(() => capture.sendHead?.() ?? false) === false
-    if (this.#isHeadHeld) {
-      this.next.showHead()
-      this.next.hasHeaders = true
-    }
-    // An endpoint may write its head and then nothing for minutes: the link must be sent now.
+    this.next.showHead()
+    this.next.hasHeaders = true
+    // An endpoint may give its head and then nothing for minutes.
     process.nextTick(headDue, this)
   }
 
-  /** The same for a head that has been made already, and is due at the end of this tick. */
+  /** The endpoint's own head has been made, or is about to be, and is due by `headDue`. */
   takeHeaded(capture: Capture): void {
     this.#step('take')
     this.#capture = capture
