@@ -7,7 +7,7 @@ import { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts, PostOutcome } from './instance-parts.js'
 import { Holder, type HeldAnswer } from '../http/held-answer.js'
-import { type HeadInMaking, patchedResponse } from '../http/patched-response.js'
+import { type HeadInMaking, type Layer, patchedResponse } from '../http/patched-response.js'
 import { watchBody } from '../http/body-watch.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
@@ -74,18 +74,37 @@ function watchAnswer(context: RequestContext): void {
  * the specification: else, hosts keep it.
  */
 function watchSession(context: RequestContext): void {
-  const { session, facts, isUnread, isOwn, res } = context
-  const isKnown = session !== undefined && isSeen(context, session)
+  const { session, facts, isUnread, res } = context
   const mayBegin = isUnread || facts.isInitialize
-  if (isKnown && !facts.isInitialize && !isOwn)
-    patchedResponse(res).holdBy(new BadOrLost(context, session))
-  if (!mayBegin && (session === undefined || isKnown)) return
+  if (!mayBegin && (session === undefined || isSeen(context, session))) return
   patchedResponse(res).changeHead(head => {
     if (head.status >= 200 && head.status < 300) see(context, head)
     if (isUnknownSession(context, head.status)) head.status = 404
     return undefined
   })
 }
+
+/** Whether a 400 of the endpoint is held, until it is known what it is about. */
+function mayBeLost({ session, facts, isOwn }: RequestContext): boolean {
+  return session !== undefined && !facts.isInitialize && !isOwn
+}
+
+/** For a response whose head nobody else sees, or one that is rewritten. */
+export function holdBadRequest(context: RequestContext): void {
+  const { session } = context
+  if (session !== undefined && mayBeLost(context) && isSeen(context, session))
+    patchedResponse(context.res).holdBy(new BadOrLost(context, session))
+}
+
+/** The endpoint answers 400: what takes the response until it is known whether it stays so. */
+export function heldBadRequest(context: RequestContext): Layer | undefined {
+  const { session } = context
+  return session !== undefined && mayBeLost(context) && isSeen(context, session)
+    ? patchedResponse(context.res).hold(new BadOrLost(context, session), BAD_REQUEST)
+    : undefined
+}
+
+const BAD_REQUEST = 400
 
 /** A 400 in a session that was begun here: it may be forgotten by now, or the request is bad. */
 class BadOrLost extends Holder {
