@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { channel } from 'node:diagnostics_channel'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { format as formatted, inspect } from 'node:util'
-import debugFactory from 'debug'
+import { createDebug } from 'obug'
 import { now } from './protocol/clock.js'
 import { Label, label } from './protocol/event-id.js'
 import { escaped } from './protocol/printable.js'
@@ -116,7 +116,7 @@ export function publishLink(state: BackplaneMessage['state'], instance: string):
 }
 
 const decisions = channel('mcp-streams:decision')
-const log = debugFactory('mcp-streams')
+const log = createDebug('mcp-streams')
 
 /** Of this process alone, so that nobody can try out which id a digest is of. */
 const digestKey = randomBytes(32)

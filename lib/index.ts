@@ -17,7 +17,6 @@ export type {
   TasksPart
 } from './options/part.js'
 export type { ResumeTokensOptions } from './options/resume-tokens-options.js'
-export type { MaxUnsent, MaxUnsentPart } from './options/unsent-options.js'
 export type { BackplaneStats, InstanceStats } from './endpoint/other-instances.js'
 export type { DurationHint } from './features/resume-tokens/duration-hints.js'
 export type { ResumeTokenFault } from './features/resume-tokens/token-fault.js'

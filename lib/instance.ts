@@ -10,6 +10,7 @@ import {
   UNKNOWN
 } from './streams/directory.js'
 import { atMost, Quota } from './streams/quota.js'
+import { SessionPings } from './endpoint/session-pings.js'
 import { Sessions } from './streams/sessions.js'
 import { Record } from './streams/record.js'
 import type { Stream } from './streams/stream.js'
@@ -26,7 +27,9 @@ import type {
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
-import type { Context, OtherInstancesCode, RoutesInstance } from './routes/route.js'
+import { TriggerTable } from './endpoint/triggers.js'
+import { routesOf } from './routes/index.js'
+import type { Context, OtherInstancesCode, Routes, RoutesInstance } from './routes/route.js'
 import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
 import { SharedStreams } from './wires/shared-streams.js'
@@ -44,8 +47,9 @@ export class Instance implements RoutesInstance {
   readonly allowedOrigins: ReadonlySet<string>
   readonly sessions: Sessions
   readonly outcomes = new Set<(outcome: PostOutcome) => void>()
-  readonly sessionEnded = new Set<(sessionId: string, owner: string) => void>()
+  readonly sessionEnded = new Set<(sessionId: string, owner: string, isLost: boolean) => void>()
   readonly admissions = new Admissions()
+  readonly sessionPings: SessionPings
 
   // What is kept, and who reads it.
   readonly table: StreamRegistry
@@ -56,6 +60,8 @@ export class Instance implements RoutesInstance {
   readonly unanswered: Unanswered
 
   // What is answered in place of the endpoint.
+  readonly triggers = new TriggerTable()
+  readonly routes: Routes
   readonly features: readonly Feature[]
   readonly keys: Feature['keys']
   readonly surviving: Feature['surviving']
@@ -104,6 +110,7 @@ export class Instance implements RoutesInstance {
     this.#onError = settings.onError
 
     this.sessions = new Sessions(maxStreams)
+    this.sessionPings = new SessionPings(this, maxStreams)
     const here = this.#here()
     this.others = codeOf<OtherInstancesCode>(settings.backplane)?.(this, {
       here,
@@ -131,6 +138,7 @@ export class Instance implements RoutesInstance {
     this.progress = this.#brought('progress')
     this.eventStore = this.#brought('eventStore')
     this.links = this.#brought('links')
+    this.routes = routesOf(this)
     const onWires = this.features.map(feature => feature.onWires)
     const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
     const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens

@@ -57,6 +57,8 @@ export interface McpStreamsStats extends Totals {
   readonly evictions: number
   /** Total of sessions that were begun again (option `sessions`). */
   readonly revivals: number
+  /** Total of sessions that were ended at the endpoint, as nothing came in them (`idle`). */
+  readonly idled: number
   /** Figures of the connection to other instances; empty without option `backplane`. */
   readonly backplane: Partial<BackplaneStats>
 }
@@ -124,7 +126,8 @@ export function statsOf(instance: Instance): McpStreamsStats {
     bytes: bytes + bodies.taken,
     remembered,
     evictions,
-    revivals: 0
+    revivals: 0,
+    idled: 0
   }
   for (const feature of features) {
     const own = feature.counts?.() ?? {}

@@ -107,12 +107,9 @@ function relayBody(context: Context, relay: RelayParts, tag: string): void {
 
 /** If the other instance is lost, the body says which calls are lost with it. */
 function readAndRelay(context: Context, relay: RelayParts, tag: string): void {
-  readAhead(context.req, {
-    ...context.bodyLimits,
-    known: body => {
-      context.learn(body)
-      send(context, relay, tag, textOf(context))
-    }
+  readAhead(context.req, context.bodyLimits, body => {
+    context.learn(body)
+    send(context, relay, tag, textOf(context))
   })
 }
 
@@ -271,8 +268,8 @@ function namedByMessages(context: Context): Named | undefined {
 }
 
 function namedBy(context: Context, message: Message): Named | undefined {
-  for (const feature of context.instance.features) {
-    const own = feature.namedBy?.(context, message)
+  for (const { parts, feature } of context.instance.routes.named) {
+    const own = (parts & context.parts) === 0 ? undefined : feature.namedBy?.(context, message)
     if (own !== undefined) return own
   }
   return named('stream', parseForeignId(message.id)?.originId)

@@ -4,7 +4,7 @@ import { type ClientRequest, type IncomingMessage, request, type Server } from '
 import type { Exchange, ExchangeUser } from './exchange.js'
 import { connect } from '../endpoint/endpoint-client.js'
 import { relayedConnection, type RelayedWire } from '../http/loopback.js'
-import { passedOn } from '../http/response-headers.js'
+import { passedOnOf } from '../http/response-headers.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { encodeHead, HeadReader, type RequestHead, takesComments } from './relay-head.js'
 
@@ -82,7 +82,7 @@ export class RelayedRequest implements ExchangeUser {
     const exchange = this.#exchange
     this.#response = response
     const status = response.statusCode ?? 502
-    const head = { status, headers: passedOn(response.headersDistinct) }
+    const head = { status, headers: passedOnOf(response) }
     wire.isKeptAlive = takesComments(head)
     exchange.write(encodeHead(head))
     response.on('data', (chunk: Buffer) => {

@@ -41,7 +41,7 @@ import { guarded } from '../http/reply.js'
 import { ResponseCapture } from '../http/response-capture.js'
 import { foldHeaders, statusLineIn } from '../http/response-headers.js'
 import { facadeOf, setSocket, showSocket } from '../http/sockets.js'
-import { type InitializeAnswer, noteLost, watchInitializeJson } from './outcome.js'
+import { type InitializeAnswer, noteStatus, watchInitializeJson } from './outcome.js'
 import type { RequestContext } from './request-context.js'
 import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
 import { applyPreference, setStreamHeaders, withdrawPreference } from './stream-headers.js'
@@ -197,8 +197,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#taker !== undefined) return this.#taker.take(head) ?? 'pass'
     const { request } = this
     if (request.isUnread) request.learnParsed()
-    const { instance, owner, session, second, facts } = request
-    if (head.status === 404 && session !== undefined) noteLost(request)
+    const { instance, owner, second, facts } = request
+    noteStatus(request, head.status)
     if (request.isUnread && request.isOther) return this.#leave('not MCP')
     if (facts.isInitialize) this.#noteSession(head)
     if (!head.isStream) {

@@ -130,10 +130,12 @@ export class Connections implements ConnectionHost {
     const events = record.eventsAfter(cursor) ?? NO_EVENTS
     const isClosing = this.#retry !== undefined
     if (isClosing) sink.closeSocket(() => undefined)
+    const parts = [Buffer.from(first, 'latin1'), events, ...behind]
+    const isText = record.text !== undefined
     const answer = this.outgoing.write(sink, record.owner, {
-      // What is kept as text is made anew for each answer.
-      key: record.text === undefined ? record : undefined,
-      parts: [Buffer.from(first, 'latin1'), events, ...behind],
+      // What is kept as text is made anew for each answer, which is small enough for one write.
+      key: isText ? undefined : record,
+      parts: isText ? [Buffer.concat(parts)] : parts,
       onLost: () => lost(record)
     })
     if (answer !== undefined && isClosing) this.#release(answer)

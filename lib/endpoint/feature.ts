@@ -11,6 +11,7 @@ import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { RequestContext } from './request-context.js'
 import type { SlowAnswers } from './call.js'
+import type { Triggers } from './triggers.js'
 
 export type Answer = () => unknown
 
@@ -31,7 +32,15 @@ export interface Named {
 export type FeatureCounts = {
   readonly [
     name in
-      'calls' | 'tasks' | 'keyed' | 'transfers' | 'bytes' | 'remembered' | 'evictions' | 'revivals'
+      | 'calls'
+      | 'tasks'
+      | 'keyed'
+      | 'transfers'
+      | 'bytes'
+      | 'remembered'
+      | 'evictions'
+      | 'revivals'
+      | 'idled'
   ]?: number
 }
 
@@ -75,8 +84,8 @@ export interface CallKeys {
 export interface LastingSessions {
   /** Called before anything looks at the session that a request names. */
   enter(context: RequestContext): void
-  /** Whether it is a message of ours about a session that may have to be begun again. */
-  isOwn(messages: readonly Message[]): boolean
+  /** Whether it is a request of ours about a session itself. */
+  isOwn(req: IncomingMessage): boolean
   /** Whether a session may be begun again where its instance is gone. */
   mayBeRevived(session: string): boolean
 }
@@ -90,6 +99,11 @@ export interface Turns {
 }
 
 export interface Feature {
+  /**
+   * What makes a request special to it: by the hooks below that get a request's context, it is
+   * asked about such requests alone. Default: `all`.
+   */
+  readonly triggers?: Triggers
   /** What the query of a request names: with that, it is ours, whatever else it is. */
   namedByHead?(req: IncomingMessage): readonly Named[]
   /** What a message names. */

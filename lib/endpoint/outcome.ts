@@ -6,28 +6,41 @@ import type { Record } from '../streams/record.js'
 import { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts, PostOutcome } from './instance-parts.js'
+import { Holder, type HeldAnswer } from '../http/held-answer.js'
 import { type HeadInMaking, patchedResponse } from '../http/patched-response.js'
-import { isLoopback } from '../http/loopback.js'
 import { watchBody } from '../http/body-watch.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
+import { isAboutRequest } from './session-pings.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
 
 /**
- * Acts on the endpoint's answer to a request, once it has been given.
- *
- * @param seesHead whoever lets the endpoint answer calls `noteLost` if it answers 404.
+ * Acts on the endpoint's answer to a request, once it has been given. `isHeadSeen`: its head comes
+ * to `noteStatus`, so that of a call that ends nothing else, no more is watched.
  */
-export function watchOutcome(context: RequestContext, seesHead = false): void {
+export function watchOutcome(context: RequestContext, isHeadSeen = false): void {
   watchSession(context)
+  const { method, session, facts, isUnread, keyed } = context
+  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0 && !isUnread
+  const isSeen = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
+  if (isQuiet && (session === undefined || isSeen)) return
+  watchAnswer(context)
+}
+
+/** A 404 to a POST tells that its session has ended. */
+export function noteStatus(context: RequestContext, status: number): void {
+  const { isWatched, session, method } = context
+  if (status === 404 && !isWatched && session !== undefined && method === 'POST')
+    watchAnswer(context)
+}
+
+function watchAnswer(context: RequestContext): void {
+  context.isWatched = true
   const { instance: parts, req, res, owner, session, facts } = context
-  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0
-  const isPlain = session === undefined || (seesHead && req.method === 'POST')
-  if (isPlain && isQuiet && !context.isUnread) return
   // Not for our own requests: another stream may have asked under the same id.
-  const isOwn = isLoopback(req)
+  const { isOwn } = context
   const askingIn = ({ answered }: RequestFacts): [RequestId, Stream][] =>
     isOwn ? [] : askingFor(parts, answered, session, owner)
   // Looked up now: the call may end with the answer.
@@ -56,28 +69,17 @@ export function watchOutcome(context: RequestContext, seesHead = false): void {
     })
 }
 
-/** The endpoint answers 404 in a session: it does not know it any more. Not on GET. */
-export function noteLost(context: RequestContext): void {
-  const { instance, res, req, session, owner, facts } = context
-  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0
-  // Else that is noted with what it says.
-  if (session === undefined || req.method !== 'POST' || !isQuiet || context.isUnread) return
-  onceOver(res, () => {
-    if (!res.headersSent) return
-    const outcome = outcomeOf(context, { isAccepted: false, isSessionLost: true })
-    for (const act of instance.outcomes) act(outcome)
-    endSession(instance, session, owner, true)
-  })
-}
-
 /**
- * Notes which sessions the endpoint knows. Its 400 to one that was not handed out here becomes the
- * 404 of the specification: else, hosts keep it.
+ * Notes which sessions the endpoint knows. Its 400 to one that it does not know becomes the 404 of
+ * the specification: else, hosts keep it.
  */
 function watchSession(context: RequestContext): void {
-  const { instance, session, facts, isUnread, res } = context
+  const { session, facts, isUnread, isOwn, res } = context
+  const isKnown = session !== undefined && isSeen(context, session)
   const mayBegin = isUnread || facts.isInitialize
-  if (!mayBegin && (session === undefined || instance.sessions.isSeen(session))) return
+  if (isKnown && !facts.isInitialize && !isOwn)
+    patchedResponse(res).holdBy(new BadOrLost(context, session))
+  if (!mayBegin && (session === undefined || isKnown)) return
   patchedResponse(res).changeHead(head => {
     if (head.status >= 200 && head.status < 300) see(context, head)
     if (isUnknownSession(context, head.status)) head.status = 404
@@ -85,12 +87,45 @@ function watchSession(context: RequestContext): void {
   })
 }
 
+/** A 400 in a session that was begun here: it may be forgotten by now, or the request is bad. */
+class BadOrLost extends Holder {
+  readonly #context: RequestContext
+  readonly #session: string
+
+  constructor(context: RequestContext, session: string) {
+    super()
+    this.#context = context
+    this.#session = session
+  }
+
+  protected holds(status: number): boolean {
+    return status === 400
+  }
+
+  decide(held: HeldAnswer): void {
+    const { instance, req, owner } = this.#context
+    const facts = this.#context.learnParsed()
+    if (held.isUnwanted || facts.isInitialize || isAboutRequest(held.text, facts.requestIds))
+      return held.pass()
+    const { revision } = instance.sessions.of(owner, this.#session)
+    const session = { owner, name: this.#session, revision }
+    void instance.sessionPings.isLost(req, session).then(isLost => {
+      if (isLost) instance.debug('the endpoint has forgotten a session: its 400 becomes 404')
+      held.pass(isLost ? 404 : 400)
+    })
+  }
+}
+
 function isUnknownSession(context: RequestContext, status: number): boolean {
   const { instance, session, method } = context
-  if (status !== 400 || session === undefined || instance.sessions.isSeen(session)) return false
+  if (status !== 400 || session === undefined || isSeen(context, session)) return false
   if (context.learnParsed().isInitialize) return false
   instance.debug('%s in a session that was not begun here: its 400 becomes 404', method)
   return true
+}
+
+function isSeen({ known, instance }: RequestContext, session: string): boolean {
+  return known.seen?.isOver === false || instance.sessions.isSeen(session)
 }
 
 function see({ instance, session, owner }: RequestContext, head: HeadInMaking): void {
@@ -195,7 +230,7 @@ export function endSession(
     streams.length + ended.length
   )
   parts.sessions.delete(owner, session)
-  for (const tell of parts.sessionEnded) tell(session, owner)
+  for (const tell of parts.sessionEnded) tell(session, owner, isLost)
   for (const stream of streams) {
     // A lost session owes its callers an error.
     if (isLost) stream.fail('session-ended')

@@ -37,10 +37,10 @@ export interface CurrentStream {
   /**
    * A link to a resource, for the `content` of a tool's result: a download URL on this endpoint
    * that serves the bytes, with ranges. It is good for the owner and the session of this call, or
-   * for `anyone` who has it, until `ttl` is over, the session ends, or the whole has been delivered
-   * once. The resource is not opened before somebody asks for it. Needs the option `resources`,
-   * whose limits hold. Also `link()` of the middleware, which is there where `currentStream()` is
-   * `undefined`.
+   * for `anyone` who has it, until `ttl` is over, the session ends, or ten seconds after the whole
+   * was first delivered to a request without `Range`. The resource is not opened before somebody
+   * asks for it. Needs the option `resources`, whose limits hold. Also `link()` of the middleware,
+   * which is there where `currentStream()` is `undefined`.
    *
    * @param uri what the option's `open` gets: an absolute URI of at most 4,096 characters.
    * @throws {TypeError} naming what is wrong with the URI or with an option.
@@ -52,7 +52,7 @@ export interface CurrentStream {
 /** Options of a link that a handler gives out. */
 export interface LinkOptions {
   /**
-   * Milliseconds for which it is valid, 1 to 2,147,483,647, unless it has been used up before.
+   * Milliseconds for which it is valid, 1 to 2,147,483,647, unless it was delivered whole before.
    * Default: `ticketTtl` of the option `resources`.
    */
   readonly ttl?: number | undefined
@@ -62,7 +62,7 @@ export interface LinkOptions {
    */
   readonly filename?: string | undefined
   /**
-   * Whoever has the link may open it once, without a session and without credentials, and the
+   * Whoever has the link may open it, without a session and without credentials, and the
    * endpoint is not asked whether it admits them. Default: `false`, only the owner of the call, in
    * its session.
    */

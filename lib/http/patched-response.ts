@@ -56,6 +56,12 @@ export interface HeadInMaking {
 /** Returns what is to stand in front of the body of a head that the endpoint has written. */
 type HeadChange = (head: HeadInMaking) => Uint8Array | undefined
 
+/** Decides, when the endpoint gives a head, whether the client may have the answer. */
+interface Holding {
+  /** Takes what the endpoint writes, until `letGo`; `undefined`: it passes. */
+  layerFor(patched: PatchedResponse, status: number): Layer | undefined
+}
+
 /** Emits the events of a response in Node's place. */
 export interface EventInterceptor {
   emit(event: string, args: unknown[]): boolean
@@ -111,6 +117,10 @@ export class PatchedResponse implements Layer {
   /** Made once, to the endpoint's own head. */
   #changes = NO_CHANGES
   #lastChanges = NO_CHANGES
+  #holding: Holding | undefined
+  #held: Layer | undefined
+  /** Those for the head that is given once it is let go. */
+  #heldChanges = NO_CHANGES
   #watches = NO_WATCHES
   #endListeners: (() => void)[] | undefined
   #showsHead = false
@@ -151,7 +161,8 @@ export class PatchedResponse implements Layer {
     end(this: PatchedServerResponse, ...args) {
       const patched = this[PATCHED]
       if (patched.#changes !== NO_CHANGES) patched.#implyHead()
-      if (patched.#endListeners !== undefined) patched.#ended(patched.#endListeners)
+      if (patched.#endListeners !== undefined && patched.#held === undefined)
+        patched.#ended(patched.#endListeners)
       return patched.top.end(args)
     },
     getHeader(this: PatchedServerResponse, name) {
@@ -194,6 +205,25 @@ export class PatchedResponse implements Layer {
     this.#changes = [change, ...this.#changes]
   }
 
+  /** Of several, the last one is asked. */
+  holdBy(holding: Holding): void {
+    this.#holding = holding
+    // So that it is asked when the head is given.
+    if (this.#changes === NO_CHANGES) this.#changes = []
+  }
+
+  /** What happens to an answer happens to the one that is given from now on. */
+  letGo(): void {
+    this.#held = undefined
+    this.#changes = this.#heldChanges
+    this.#setTop()
+  }
+
+  /** Does what the endpoint would do by this method, whatever those behind us have patched. */
+  act(method: 'writeHead' | 'write' | 'end' | 'destroy', args: readonly unknown[]): unknown {
+    return (PatchedResponse.#first[method] as unknown as AnyMethod).apply(this.res, [...args])
+  }
+
   /** At the wire, whatever the head is by then, and whoever has written it. */
   changeLastHead(change: HeadChange): void {
     this.#lastChanges = [...this.#lastChanges, change]
@@ -202,13 +232,19 @@ export class PatchedResponse implements Layer {
   /** The one that rewrites it; `make`: where there is none yet. */
   rewriter<T extends Layer>(make: () => T): T {
     this.patchAll()
-    return (this.top = this.#rewriter ??= make()) as T
+    const rewriter = (this.#rewriter ??= make())
+    this.#setTop()
+    return rewriter as T
   }
 
   capture(layer: CapturingLayer | undefined): void {
     this.#capture = layer
     this.behindRewriter = layer ?? this
-    this.top = this.#rewriter ?? this.behindRewriter
+    this.#setTop()
+  }
+
+  #setTop(): void {
+    this.top = this.#held ?? this.#rewriter ?? this.behindRewriter
   }
 
   /** Reads the body along, unless the response is taken. */
@@ -228,6 +264,7 @@ export class PatchedResponse implements Layer {
     this.capture(undefined)
     const isNeeded =
       this.#rewriter !== undefined ||
+      this.#held !== undefined ||
       this.#lastChanges !== NO_CHANGES ||
       this.#endListeners !== undefined ||
       this.#changes !== NO_CHANGES ||
@@ -284,6 +321,14 @@ export class PatchedResponse implements Layer {
   #change(head: HeadInMaking): Uint8Array[] {
     const changes = this.#changes
     this.#changes = NO_CHANGES
+    this.#held = this.#holding?.layerFor(this, head.status)
+    this.#holding = undefined
+    if (this.#held !== undefined) {
+      this.#heldChanges = changes
+      this.patchAll()
+      this.#setTop()
+      return []
+    }
     return changes.flatMap(change => change(head) ?? [])
   }
 

@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { hasRoomAfter } from './node-internals.js'
-import { passedOn } from './response-headers.js'
+import { passedOnOf } from './response-headers.js'
 import { warnOfThrow } from './warnings.js'
 
 /** Whether an answer can still be given: none has been begun, and the client is there. */
@@ -149,7 +149,7 @@ export function relayAnswer(answer: IncomingMessage, res: ServerResponse): void 
   // It may have broken off while it waited to be relayed.
   if (answer.destroyed) return void res.destroy()
   res.statusCode = answer.statusCode ?? 502
-  for (const [name, value] of passedOn(answer.headersDistinct)) res.setHeader(name, value)
+  for (const [name, value] of passedOnOf(answer)) res.setHeader(name, value)
   answer.once('error', () => res.destroy())
   // On `error` as well: if middleware in front ends the response, what is piped on fails.
   for (const event of ['close', 'error']) res.once(event, () => answer.destroy())

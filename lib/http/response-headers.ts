@@ -1,5 +1,6 @@
 // Headers in the forms that Node accepts: reads them before they are set, and adds to them.
 import {
+  type IncomingMessage,
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
   validateHeaderName,
@@ -136,4 +137,17 @@ export function passedOn<Value extends OutgoingHttpHeader>(
   return Object.entries(headers).filter(
     (entry): entry is [string, Value] => entry[1] !== undefined && !OF_CONNECTION.test(entry[0])
   )
+}
+
+/** What is passed on of a response, its names as they are written there. */
+export function passedOnOf({
+  rawHeaders,
+  headersDistinct
+}: IncomingMessage): [string, readonly string[]][] {
+  const written = new Map<string, string>()
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    written.set(name.toLowerCase(), name)
+  }
+  return passedOn(headersDistinct).map(([name, values]) => [written.get(name) ?? name, values])
 }

@@ -91,7 +91,7 @@ function figures(parent, entries) {
 // The parts of the page
 
 function showSaved(stats) {
-  const { recoveries, lostConnections, recoveryTime, upgrades, revivals, repeats } = stats
+  const { recoveries, lostConnections, recoveryTime, upgrades, revivals, idled, repeats } = stats
   const back = recoveries === 0 ? '' : ', back after ' + duration(recoveryTime / recoveries)
   figures($('saved'), [
     [
@@ -101,6 +101,7 @@ function showSaved(stats) {
     ],
     ['slow answers upgraded', upgrades, 'begun before the endpoint had an answer'],
     ['sessions revived', revivals, 'begun again in their client’s name'],
+    ['sessions idle', idled, 'ended at the endpoint, until their client is back'],
     ['sent again, run once', repeats, 'repeated under an Idempotency-Key']
   ])
 }

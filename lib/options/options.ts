@@ -12,6 +12,7 @@ import {
   oneOf,
   orFalse,
   orNull,
+  shown,
   wholeNumber
 } from './checks.js'
 import {
@@ -28,7 +29,14 @@ import {
   type ResumeTokensOptions
 } from './resume-tokens-options.js'
 import { type Schema, settingsFrom, type SettingsOf } from './schema.js'
-import { checkUnsent, type MaxUnsent, unsentLimits } from './unsent-options.js'
+
+/** Option `maxUnsent`; what is absent has its default. */
+export interface MaxUnsent {
+  /** Default: 100,000. */
+  readonly messages?: number | undefined
+  /** Default: `maxStreamBytes`. */
+  readonly bytes?: number | undefined
+}
 
 /**
  * Options of {@link mcpStreams}. Every one has a default. Durations are milliseconds and sizes
@@ -68,14 +76,11 @@ export interface McpStreamsOptions {
    */
   readonly maxBodyBytes?: number | undefined
   /**
-   * Limits on what no connection has been given yet, in messages and in bytes, for one stream, for
-   * one session's streams together and for one owner's (the Streams draft's protection against
-   * clients that leave and never read). At a limit `write()` returns `false` while a client is
-   * connected; what the endpoint still writes, or writes without a client, fails that stream with
-   * an explicit error. The limits of session and owner stop only streams that have no connection;
-   * requests of nobody in particular have no limit per owner. Default: 100,000 messages per stream,
-   * session and owner; in bytes `maxStreamBytes` per stream, a quarter of `maxBytes` per session
-   * and half of it per owner, but not less than `maxStreamBytes`.
+   * Limits on what of one stream no connection has been given yet, in messages and in bytes (the
+   * Streams draft's protection against clients that leave and never read). At a limit `write()`
+   * returns `false` while a client is connected; what the endpoint still writes, or writes without
+   * a client, fails that stream with an explicit error. Default: 100,000 messages, and
+   * `maxStreamBytes`.
    */
   readonly maxUnsent?: MaxUnsent | undefined
   /**
@@ -108,9 +113,9 @@ export interface McpStreamsOptions {
    * Milliseconds without a response head after which a client that accepts event streams is given
    * one in the endpoint's place: with link, first id and comments, and the late answer as its
    * event. It is five times as long for a client that has only claimed to read event streams, by
-   * its `Accept`. This is not done for `initialize`. From 2026-07-28 on the stream has no
-   * ids, and a cut still cancels, unless the client has announced itself. `null`: never. Default:
-   * 5,000.
+   * its `Accept`, and asks for no progress. This is not done for `initialize`. From 2026-07-28 on
+   * the stream has no ids, and a cut still cancels, unless the client has announced itself. `null`:
+   * never. Default: 5,000.
    */
   readonly upgradeAfter?: number | null | undefined
   /**
@@ -257,8 +262,14 @@ export const OPTIONS = {
   maxStreams: { check: wholeNumber(1, 1_000_000), default: 10_000 },
   maxBodyBytes: { unit: 'bytes', check: wholeNumber(1), default: 4 * MEBIBYTE },
   maxUnsent: {
-    check: checkUnsent,
-    read: (value, options) => unsentLimits(value, bytesOf(options))
+    check: membersOf<MaxUnsent>(
+      { messages: wholeNumber(1), bytes: wholeNumber(1) },
+      'must be an object with `messages` and `bytes`'
+    ),
+    read: (value, options) => ({
+      messages: value?.messages ?? 100_000,
+      bytes: value?.bytes ?? bytesOf(options).maxStreamBytes
+    })
   },
   retry: {
     unit: 'milliseconds',
@@ -278,7 +289,8 @@ export const OPTIONS = {
     check: checkResumeInterval,
     read: (_, options) => {
       const interval = intervalOf(options)
-      warnOfSeconds(interval.max)
+      if (interval.max > SECONDS_OF_A_DAY)
+        warnOfUnit('resumeInterval', `seconds: ${interval.max} are more than a day`)
       return interval
     }
   },
@@ -292,7 +304,7 @@ export const OPTIONS = {
     default: undefined
   },
   allowedOrigins: {
-    check: must(isOrigins, "must be a list of origins such as 'https://app.example', or ['*']"),
+    check: checkOrigins,
     read: (value: readonly string[] = []): ReadonlySet<string> =>
       new Set(value.map(origin => origin.toLowerCase()))
   },
@@ -331,7 +343,15 @@ export type Settings = SettingsOf<typeof OPTIONS, McpStreamsOptions>
 export function parseOptions(options: McpStreamsOptions = {}): Settings {
   if (isRequestOfHttp(options))
     throw new TypeError('mcpStreams: mount what it returns, `mcpStreams()`, not `mcpStreams`')
-  return settingsFrom('mcpStreams', OPTIONS, options)
+  if (Array.isArray(options)) throw new TypeError('mcpStreams: options must be an object')
+  const settings = settingsFrom('mcpStreams', OPTIONS, options, ELSEWHERE)
+  for (const { names, unit, least, text } of UNITS)
+    for (const name of names) {
+      const value = options[name]
+      if (typeof value === 'number' && value > 0 && value < least)
+        warnOfUnit(name, `${unit}: ${value} are ${text}`)
+    }
+  return settings
 }
 
 /** Whether a framework has called the factory as if it were the middleware. */
@@ -377,13 +397,47 @@ const checkSeconds = membersOf<NonNullable<McpStreamsOptions['resumeInterval']>>
   'must be an object with `min` and `max` in seconds, 0 or more'
 )
 
-function warnOfSeconds(max: number): void {
-  if (max > SECONDS_OF_A_DAY)
-    process.emitWarning(
-      `mcpStreams: option \`resumeInterval\` is in seconds: ${max} are more than a day`,
-      { code: 'MCP_STREAMS_SECONDS' }
-    )
+/** Values that nobody means in the unit of their option. */
+const UNITS = [
+  {
+    names: ['window', 'retry', 'keepAlive', 'disconnectAfter', 'upgradeAfter', 'jsonKeepAlive'],
+    unit: 'milliseconds',
+    least: 100,
+    text: 'less than a tenth of a second'
+  },
+  {
+    names: ['maxStreamBytes', 'maxBytes', 'maxBodyBytes'],
+    unit: 'bytes',
+    least: 1024,
+    text: 'less than a kibibyte'
+  }
+] as const
+
+const warned = new Set<string>()
+
+/** Once for each option: many instances may be made with the same ones. */
+function warnOfUnit(name: keyof McpStreamsOptions, text: string): void {
+  if (warned.has(name)) return
+  warned.add(name)
+  process.emitWarning(`mcpStreams: option \`${name}\` is in ${text}`, {
+    code: 'MCP_STREAMS_UNIT'
+  })
 }
+
+const instead = (name: keyof McpStreamsOptions): string => `: did you mean \`${name}\`?`
+
+/** What options of other libraries are called, and what there is in their place. */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['heartbeat', instead('keepAlive')],
+  ['ping', instead('keepAlive')],
+  ['ttl', instead('window')],
+  ['path', ": mount it there, as in app.use('/mcp', mcpStreams())"],
+  ['store', instead('backplane')],
+  ['redis', instead('backplane')],
+  ['url', instead('backplane')],
+  ['cors', instead('allowedOrigins')],
+  ['origin', instead('allowedOrigins')]
+])
 
 function progressSettings(
   option: McpStreamsOptions['progress']
@@ -416,13 +470,30 @@ function checkSessions(value: unknown): Fault | undefined {
     : isSessions(value)
 }
 
-function isOrigins(value: unknown): boolean {
-  const isOrigin = (origin: unknown): boolean =>
+const ORIGINS = "must be a list of origins such as 'https://app.example', or ['*']"
+
+function checkOrigins(value: unknown): Fault | undefined {
+  if (!Array.isArray(value)) return { text: ORIGINS, given: shown(value) }
+  const bad: unknown = value.find(origin => !isOrigin(origin))
+  return value.every(isOrigin) ? undefined : { text: `${ORIGINS}${excess(bad)}`, given: shown(bad) }
+}
+
+function isOrigin(origin: unknown): boolean {
+  return (
     origin === '*' ||
     (typeof origin === 'string' &&
       URL.canParse(origin) &&
       isBareOrigin(new URL(origin), origin.toLowerCase()))
-  return Array.isArray(value) && value.every(isOrigin)
+  )
+}
+
+/** What an origin that is none has too much, or too little. */
+function excess(origin: unknown): string {
+  if (typeof origin !== 'string') return ''
+  if (!origin.includes('://')) return ', each with its scheme'
+  const [, path] = /^[^:]+:\/\/[^/]+(\/.*)/s.exec(origin) ?? []
+  if (path === undefined) return ''
+  return path === '/' ? ', without a slash at the end' : ', without a path'
 }
 
 /**

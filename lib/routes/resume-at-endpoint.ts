@@ -80,6 +80,7 @@ function listenAgain(context: Context, stream: Stream | Record): Answer | undefi
   if (own === undefined) return forgetCursor(context, 'its listen channel is over')
   instance.debug('listen channel %s is over: the endpoint goes on with it', label(stream))
   replaceHeader(req, 'last-event-id', own)
+  context.lastEventId = own
   return endpoint(context)
 }
 

@@ -3,7 +3,6 @@ import type { EventLog } from './event-log.js'
 import { LARGEST_SEGMENT } from './segment.js'
 import type { StreamHost } from './stream-types.js'
 import { Timer } from './timer.js'
-import type { UndeliveredOwner, UndeliveredShare } from './undelivered-quota.js'
 
 /**
  * Milliseconds for a client to come back: a reconnection time, a few tries, a change of network.
@@ -17,14 +16,11 @@ export class BackPressure {
   readonly #log: EventLog
   readonly #owner: string
   readonly #host: StreamHost<never>
-  /** The stream's part in what its session and its owner may have unread. */
-  #share: UndeliveredShare | undefined
 
-  constructor(log: EventLog, owner: UndeliveredOwner, host: StreamHost<never>) {
+  constructor(log: EventLog, owner: string, host: StreamHost<never>) {
     this.#log = log
-    this.#owner = owner.owner
+    this.#owner = owner
     this.#host = host
-    this.#share = host.unsent?.share(owner)
   }
 
   /** The producer should wait for `drain`: a connection is there to read what is too much. */
@@ -39,26 +35,19 @@ export class BackPressure {
   mayTake(isSameWrite: boolean, isFollowed: boolean): boolean {
     // When memory is short, what is left is for streams that are being read, and for small ones.
     if (!this.#isConnected(isFollowed))
-      return !this.#hasTooMuch(false) && !(this.#isLarge && this.#isTight)
-    if (!this.#hasTooMuch(true)) return true
+      return !this.#hasTooMuch && !(this.#isLarge && this.#isTight)
+    if (!this.#hasTooMuch) return true
     return isSameWrite ? !this.#hasTwiceTooMuch : !this.#isFull
   }
 
   /** An event has been kept. */
   appended(isFollowed: boolean): void {
-    this.count()
-    this.#isFull = this.#isConnected(isFollowed) && (this.#hasTooMuch(true) || this.#isTight)
-  }
-
-  /** What is unread has changed. */
-  count(): void {
-    this.#share?.note(this.#log.last - this.#log.written, this.#log.unwrittenBytes)
+    this.#isFull = this.#isConnected(isFollowed) && (this.#hasTooMuch || this.#isTight)
   }
 
   /** Some of it has been read. `true`: the producer need not wait any more. */
   written(): boolean {
-    this.count()
-    if (!this.#isFull || !this.#hasRoom) return false
+    if (!this.#isFull || this.#reaches(1 / 2)) return false
     this.#isFull = false
     return true
   }
@@ -89,18 +78,6 @@ export class BackPressure {
     this.#grace = undefined
   }
 
-  /** What is unread is kept by another from now on. */
-  handOver(): UndeliveredShare | undefined {
-    const share = this.#share
-    this.#share = undefined
-    return share
-  }
-
-  /** Its events are kept no longer. */
-  leave(): void {
-    this.#share?.leave()
-  }
-
   get #isTight(): boolean {
     return this.#host.isTight(this.#owner)
   }
@@ -110,11 +87,8 @@ export class BackPressure {
     return this.#grace !== undefined || isFollowed
   }
 
-  /** What others have left unread is no reason to stop a stream that is being read. */
-  #hasTooMuch(hasReader: boolean): boolean {
-    if (this.#log.unwrittenBytes >= this.#host.limits.maxStreamBytes) return true
-    const share = this.#share
-    return share !== undefined && (share.isFull || (!hasReader && share.isCrowded))
+  get #hasTooMuch(): boolean {
+    return this.#reaches(1)
   }
 
   get #hasTwiceTooMuch(): boolean {
@@ -126,9 +100,14 @@ export class BackPressure {
     return this.#log.unwrittenBytes >= LARGEST_SEGMENT
   }
 
-  /** Less than half of the limit is used: a producer that waits may go on. */
-  get #hasRoom(): boolean {
-    const { maxStreamBytes } = this.#host.limits
-    return this.#log.unwrittenBytes < maxStreamBytes / 2 && this.#share?.hasRoom !== false
+  /** Whether this part of the limits is unread; a producer that waits goes on at half of them. */
+  #reaches(part: number): boolean {
+    const { unwrittenBytes, last, written } = this.#log
+    const { maxStreamBytes, unsent } = this.#host.limits
+    return (
+      unwrittenBytes >= part * maxStreamBytes ||
+      (unsent !== undefined &&
+        (unwrittenBytes >= part * unsent.bytes || last - written >= part * unsent.messages))
+    )
   }
 }

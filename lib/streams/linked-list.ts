@@ -10,7 +10,8 @@ export class Member {
 export class LinkedList<T extends Member> {
   /** The member that was added before all others. */
   first: T | undefined
-  #last: T | undefined
+  /** The one that was added after all others. */
+  last: T | undefined
 
   get isEmpty(): boolean {
     return this.first === undefined
@@ -18,13 +19,14 @@ export class LinkedList<T extends Member> {
 
   /** Adds a member behind all others, and takes it out of the list in which it is. */
   add(member: T): void {
+    if (this.last === member) return
     member.list?.delete(member)
     member.list = this
-    const last = this.#last
+    const last = this.last
     member.earlier = last
     if (last === undefined) this.first = member
     else last.later = member
-    this.#last = member
+    this.last = member
   }
 
   /** Removes a member, which must be in this list. */
@@ -32,7 +34,7 @@ export class LinkedList<T extends Member> {
     const { earlier, later } = member
     if (earlier === undefined) this.first = later as T | undefined
     else earlier.later = later
-    if (later === undefined) this.#last = earlier as T | undefined
+    if (later === undefined) this.last = earlier as T | undefined
     else later.earlier = earlier
     member.list = member.earlier = member.later = undefined
   }

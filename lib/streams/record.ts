@@ -6,7 +6,6 @@ import type { ClientProfile } from '../protocol/revisions.js'
 import { now } from '../protocol/clock.js'
 import { Member } from './linked-list.js'
 import type { ServerRequests } from './server-requests.js'
-import type { UndeliveredShare } from './undelivered-quota.js'
 import type { StreamIdentity, StreamKind, StreamState } from './stream-types.js'
 
 export interface RecordInit extends StreamIdentity {
@@ -31,8 +30,6 @@ export interface RecordDetails {
   readonly ends: readonly number[]
   /** How many connections it has had. */
   readonly connections: number
-  /** Milliseconds that it took. */
-  readonly took: number
   /** When its last connection broke, in milliseconds of `now()`; 0: it did not. */
   readonly lostAt: number
   /** Its beginning and its end are among its events (Streams draft). */
@@ -46,8 +43,6 @@ export interface RecordDetails {
   readonly pingId: string | undefined
   /** What it has asked its client. */
   readonly asked: ServerRequests | undefined
-  /** Its part in what its session and its owner may have unread. */
-  readonly unread: UndeliveredShare | undefined
 }
 
 /** A call that was answered by one event, which its client was given. */
@@ -61,18 +56,16 @@ const ANSWERED: RecordDetails = {
   lastError: 0,
   ends: [],
   connections: 1,
-  took: 0,
   lostAt: 0,
   isAnnounced: false,
   isHandshake: false,
   callKey: undefined,
   endpointId: undefined,
   pingId: undefined,
-  asked: undefined,
-  unread: undefined
+  asked: undefined
 }
 
-/** Bytes up to which they are a string, which takes less memory than a buffer outside of V8's heap. */
+/** Bytes up to which they are a string, which takes less memory than a buffer. */
 const MOST_AS_TEXT = 16 * 1024
 
 export class Record extends Member implements StreamIdentity {
@@ -84,8 +77,10 @@ export class Record extends Member implements StreamIdentity {
   /** Its neighbours among those of its session or its owner. */
   before: Record | undefined
   after: Record | undefined
-  /** When it ended, or was last given to a client, or lost its bytes: whole ms of `now()`. */
-  at: number
+  /** When it ended, or was last given to a client, or lost its bytes. */
+  #at: number
+  /** Milliseconds from when it was opened until then. */
+  #took: number
   /** A string has a byte in each character. `undefined`: its bytes are not kept any more. */
   #bytes: string | Uint8Array | undefined
   details: RecordDetails
@@ -94,7 +89,8 @@ export class Record extends Member implements StreamIdentity {
   constructor(
     init: RecordInit,
     bytes: string | Uint8Array | undefined,
-    details: Partial<RecordDetails>
+    details: Partial<RecordDetails>,
+    begunAt = now()
   ) {
     super()
     const { requestIds } = init
@@ -109,7 +105,20 @@ export class Record extends Member implements StreamIdentity {
     this.details = details === ANSWERED ? ANSWERED : sharedOf({ ...ANSWERED, ...details })
     this.before = undefined
     this.after = undefined
-    this.at = Math.ceil(now())
+    this.#at = sinceStart()
+    this.#took = Math.round(now() - begunAt)
+  }
+
+  /** When it ended, or was last given to a client, or lost its bytes, in ms of `now()`. */
+  get at(): number {
+    return START + this.#at
+  }
+
+  /** From now on, it is kept for as long as one that has just ended. */
+  touch(): void {
+    const at = sinceStart()
+    this.#took += at - this.#at
+    this.#at = at
   }
 
   /**
@@ -124,7 +133,8 @@ export class Record extends Member implements StreamIdentity {
     let text = ''
     for (const [i, block] of blocks.entries()) {
       if (i > 0) ends.push(text.length)
-      text += `${prefix}${i + 1}\n${BEYOND_ASCII.test(block) ? latin1Of(Buffer.from(block)) : block}`
+      const bytes = BEYOND_ASCII.test(block) ? latin1Of(Buffer.from(block)) : block
+      text += `${prefix}${i + 1}\n${bytes}`
     }
     const last = blocks.length
     if (last === 1 && lastError === 0) return new Record(init, text, ANSWERED)
@@ -228,7 +238,7 @@ export class Record extends Member implements StreamIdentity {
 
   /** When it was opened, in milliseconds of `now()`. */
   get begunAt(): number {
-    return this.at - this.details.took
+    return this.at - this.#took
   }
 
   /** All that is kept, as it is sent, a byte in each character; `undefined`: that is too large. */
@@ -274,17 +284,14 @@ export class Record extends Member implements StreamIdentity {
 
   /** A client is given its events after a cursor, up to one. */
   give(cursor: number, upTo: number): void {
-    const { took, connections, written } = this.details
-    const at = Math.ceil(now())
+    const { connections, written } = this.details
+    this.touch()
     this.details = {
       ...this.details,
       written: Math.max(written, upTo),
       unsentFrom: cursor,
-      connections: connections + 1,
-      took: took + at - this.at
+      connections: connections + 1
     }
-    this.at = at
-    if (this.isDelivered) this.countUnread(undefined)
   }
 
   /** What a client was given the last time need not have arrived. */
@@ -292,22 +299,20 @@ export class Record extends Member implements StreamIdentity {
     this.details = { ...this.details, written: this.details.unsentFrom }
   }
 
-  /** What is unread counts in this share, until a client is given it or it goes. */
-  countUnread(share: UndeliveredShare | undefined): void {
-    const { unread } = this.details
-    if (unread === share) return
-    unread?.leave()
-    this.details = { ...this.details, unread: share }
-  }
-
   /** From now on, it is its own tombstone. */
   forgetBytes(): void {
     const { ends, asked } = this.details
-    this.countUnread(undefined)
     this.#bytes = undefined
     if (ends.length > 0 || asked !== undefined)
       this.details = { ...this.details, ends: [], asked: undefined }
   }
+}
+
+/** Whole milliseconds from here on: V8 keeps a small integer in its place, and no other number. */
+const START = now()
+
+function sinceStart(): number {
+  return Math.ceil(now() - START)
 }
 
 const BEYOND_ASCII = /[^\0-\x7f]/

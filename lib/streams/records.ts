@@ -81,8 +81,9 @@ export class Records {
 
   /** A client has been given its events after a cursor, so its time begins again. */
   given(record: Record, cursor: number, upTo = record.last): void {
+    const wasDelivered = record.isDelivered
     record.give(cursor, upTo)
-    if (record.isKept) this.#rank(record)
+    if (record.isKept && !wasDelivered) this.#rank(record)
   }
 
   /** What it was given need not have arrived, so it is kept as if it had not been. */
@@ -154,7 +155,7 @@ export class Records {
   /** What is left of it is its tombstone. */
   #bury(record: Record, isEviction: boolean): void {
     if (!this.#gone(record, isEviction)) return void this.#all.delete(record.id)
-    record.at = Math.ceil(now())
+    record.touch()
     this.#tombstones.put(record.owner, record)
     this.#count(record, 1)
     const most = this.#limits.maxStreams

@@ -18,7 +18,6 @@ import {
   type StreamInit
 } from './stream-types.js'
 import { Sweep, sweepPeriod } from './timer.js'
-import { UndeliveredQuota } from './undelivered-quota.js'
 import { Groups } from './groups.js'
 import type { FairShares } from './fair-shares.js'
 import { Quota, timesTheRest } from './quota.js'
@@ -48,7 +47,6 @@ export class StreamRegistry implements StreamHost<Stream> {
   abandonments: DueQueue
   readonly budget: SharedBytes
   readonly index = new StreamIndex()
-  readonly unsent: UndeliveredQuota | undefined
   readonly #notify: StreamEventListener
   readonly #sessions: KnownSessions | undefined
   readonly #running: RunningStreams
@@ -72,7 +70,6 @@ export class StreamRegistry implements StreamHost<Stream> {
   ) {
     this.#sessions = sessions
     this.limits = limits
-    this.unsent = limits.unsent === undefined ? undefined : new UndeliveredQuota(limits.unsent)
     this.abandonments = new DueQueue(limits.abandonAfter)
     this.#notify = notify
     this.#sweep = new Sweep(sweepPeriod(limits.window), () => this.#expire())

@@ -6,7 +6,6 @@ import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { DueQueue } from './due-queue.js'
 import type { ByteBudget } from './event-log.js'
 import type { Retained } from './retained.js'
-import type { UndeliveredLimits, UndeliveredQuota } from './undelivered-quota.js'
 import { Member } from './linked-list.js'
 
 /**
@@ -96,13 +95,19 @@ export interface Producer {
   release(): void
 }
 
+/** What no connection has been given yet (Streams draft, "Security Considerations"). */
+export interface UnsentLimit {
+  readonly messages: number
+  readonly bytes: number
+}
+
 interface StreamLimits {
   /** Milliseconds for which written events are kept. */
   readonly window: number
   /** Bytes of one stream's events; unwritten ones beyond it fail the stream. */
   readonly maxStreamBytes: number
   /** How much of the log may be undelivered. Absent: only `maxStreamBytes` limits that. */
-  readonly unsent?: UndeliveredLimits | undefined
+  readonly unsent?: UnsentLimit | undefined
   /** Bytes of one event. */
   readonly maxEventBytes: number
   /** `undefined`: a stream never stops for the answers of its client. */
@@ -143,7 +148,6 @@ export interface RegistryLimits extends StreamLimits {
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits
   readonly budget: ByteBudget & HoldingBudget
-  readonly unsent: UndeliveredQuota | undefined
   /** All streams are close to their limit, and nothing can be evicted: producers should wait. */
   isTight(owner: string): boolean
   /** Where running streams wait for a reader or a sign of life before they are abandoned. */

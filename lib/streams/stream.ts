@@ -91,7 +91,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
     this.#host = host
     this.readers = new StreamReaders(init.isConnecting === true)
     this.#outstanding = new OutstandingRequests(init.requestIds, this, limits.handOff)
-    this.#backPressure = new BackPressure(this.log, init, host)
+    this.#backPressure = new BackPressure(this.log, init.owner, host)
     if (init.resumeInterval !== undefined)
       this.#keepAnyway(createNotification(init.id, init.resumeInterval))
   }
@@ -424,7 +424,6 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
   #keepAnyway(json: string): void {
     const block = encodeMessage(json)
     this.log.append(block, 0, block.length, true)
-    this.#backPressure.count()
   }
 
   /** Evicts events whose time is over. An open request stays, and so do all events after it. */
@@ -448,31 +447,34 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
   toRecord(isKept: boolean): Record {
     const { log, readers } = this
     const { bytes, ends } = isKept ? log.whole() : { bytes: undefined, ends: [] }
-    return new Record(this, bytes, {
-      state: this.#state,
-      first: log.first,
-      last: log.last,
-      written: log.written,
-      unsentFrom: this.unsentFrom,
-      lastRequest: this.lastRequest,
-      lastError: this.lastError,
-      ends,
-      connections: readers.count,
-      took: Math.round(now() - this.begunAt),
-      lostAt: this.lostAt,
-      isAnnounced: this.isAnnounced,
-      isHandshake: this.isHandshake,
-      callKey: this.callKey,
-      endpointId: this.endpointId,
-      pingId: this.pingId,
-      asked: this.asked
-    })
+    return new Record(
+      this,
+      bytes,
+      {
+        state: this.#state,
+        first: log.first,
+        last: log.last,
+        written: log.written,
+        unsentFrom: this.unsentFrom,
+        lastRequest: this.lastRequest,
+        lastError: this.lastError,
+        ends,
+        connections: readers.count,
+        lostAt: this.lostAt,
+        isAnnounced: this.isAnnounced,
+        isHandshake: this.isHandshake,
+        callKey: this.callKey,
+        endpointId: this.endpointId,
+        pingId: this.pingId,
+        asked: this.asked
+      },
+      this.begunAt
+    )
   }
 
   /** Its record takes its place. `isKept`: with its bytes. `isRecall`: as in `dispose`. */
   dissolve(isKept: boolean, isRecall: boolean): Record {
     const record = (this.record = this.toRecord(isKept))
-    if (isKept && !record.isDelivered) record.countUnread(this.#backPressure.handOver())
     this.dispose(isRecall)
     return record
   }
@@ -480,7 +482,6 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
   /** Drops all events. `isRecall`: readers that still retain some of them are cut off. */
   dispose(isRecall: boolean): void {
     this.log.clear(isRecall)
-    this.#backPressure.leave()
   }
 
   get #lastBeforeOpen(): number {

@@ -3,7 +3,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto'
 import { InMemoryEventStore } from '@modelcontextprotocol/sdk/examples/shared/inMemoryEventStore.js'
-import { setImmediate as nextTick } from 'node:timers/promises'
+import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
@@ -30,7 +30,8 @@ export class OrderedEventStore extends InMemoryEventStore {
 
 const never = new Promise(() => {})
 
-async function work({ count, size, park }, { sendNotification }) {
+async function work({ count, size, park, time }, { sendNotification }) {
+  if (time > 0) await sleep(time)
   const message = padding(size)
   for (let progress = 1; progress <= count; progress++) {
     await sendNotification({
@@ -55,7 +56,12 @@ function plainServer() {
   return server
 }
 
-const workInput = z.object({ count: z.number(), size: z.number(), park: z.boolean().optional() })
+const workInput = z.object({
+  count: z.number(),
+  size: z.number(),
+  park: z.boolean().optional(),
+  time: z.number().optional()
+})
 
 /** What most endpoints make for each request. */
 function fullServer() {
@@ -140,8 +146,9 @@ export function raw({ pace = 'drain', enableJsonResponse, holdNothing }) {
   const burst = { drain: Infinity, bursts: 20, singly: 1 }[pace]
   return async (req, res) => {
     const { id, params } = req.body
-    const { count, size, park } = params.arguments
+    const { count, size, park, time } = params.arguments
     if (enableJsonResponse) {
+      if (time > 0) await sleep(time)
       if (park) return void parked.add(res)
       res.writeHead(200, { 'Content-Type': 'application/json' })
       res.end(responseTo(id))
@@ -149,6 +156,7 @@ export function raw({ pace = 'drain', enableJsonResponse, holdNothing }) {
     }
     const event = eventMaker(size)
     res.writeHead(200, HEADERS)
+    if (time > 0) await sleep(time)
     for (let sequence = 1; sequence <= count; sequence++) {
       if (!res.write(event(sequence)) && burst === Infinity)
         await new Promise(resolve => res.once('drain', resolve))

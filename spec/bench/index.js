@@ -20,7 +20,7 @@ import { measureTasks } from './tasks.js'
 /** With the seconds that each takes with `--quick` on two cores that have other work, too. */
 const sections = {
   a: { measure: measureEvents, what: 'an event on its way through', seconds: 80 },
-  b: { measure: measureCalls, what: 'a call from its start to its end', seconds: 160 },
+  b: { measure: measureCalls, what: 'a call from its start to its end', seconds: 200 },
   c: { measure: measureResume, what: 'a client that comes back', seconds: 17 },
   d: { measure: measureMemory, what: 'memory of streams that are kept', seconds: 20 },
   e: { measure: measureFetch, what: 'resumableFetch, in the client', seconds: 150 },

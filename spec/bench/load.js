@@ -15,7 +15,10 @@ const callOf = (id, args) => ({
 
 /** The headers of each session that was opened at a port; calls use them in turn. */
 const sessions = new Map()
-const headersFor = (port, index) => sessions.get(port)?.[index] ?? headers
+const headersFor = (port, index) => {
+  const opened = sessions.get(port)
+  return opened?.[index % opened.length] ?? headers
+}
 
 const seconds = async work => {
   const start = performance.now()
@@ -107,10 +110,10 @@ answer({
   },
 
   /**
-   * Small calls in a closed loop. Answers calls per second and the 99th percentile of their
-   * latency.
+   * Small calls in a closed loop, of a tool that takes `time` milliseconds. Answers calls per
+   * second and the 99th percentile of their latency.
    */
-  async calls({ port, concurrent, calls }) {
+  async calls({ port, concurrent, calls, time }) {
     const wires = await openWires(port, concurrent)
     const latencies = []
     const took = await seconds(() =>
@@ -123,7 +126,7 @@ answer({
             const start = performance.now()
             await wire.request('POST', '/mcp', {
               headers,
-              body: callOf(id, { count: 0, size: 0 }),
+              body: callOf(id, { count: 0, size: 0, time }),
               sink
             })
             latencies.push(performance.now() - start)

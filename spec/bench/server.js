@@ -27,6 +27,7 @@ const endpoints = { sdkStateless, sdkStateful, sdkV2, raw, rawTools, arrays, sdk
 const handle = endpoints[options.endpoint]({ ...options, eventStore })
 
 const app = express()
+if (options.isParsed) app.use(express.json())
 let streams
 let compared
 const timers = options.countTimers ? countTimers() : undefined

@@ -121,11 +121,7 @@ function tightOptions(random: Random): McpStreamsOptions {
     maxBytes,
     maxStreamBytes: sometimes(random.pick([200, 1000, 10_000])),
     maxBodyBytes: random.chance(0.1) ? 100 : undefined,
-    maxUnsent: sometimes({
-      stream: { messages: random.int(1, 5) },
-      session: { messages: random.int(1, 5) },
-      owner: { bytes: random.pick([200, 2000]) }
-    })
+    maxUnsent: sometimes({ messages: random.int(1, 5), bytes: random.pick([200, 2000]) })
   }
 }
 

@@ -47,7 +47,8 @@ const INTERVAL = 1000
 /** How often in a row an endpoint may have no answer, or one for the moment. */
 const MOST_TRIES = 5
 
-const MOST_IDS = 1000
+/** Bytes of ids that are kept for one call, with what they take in memory besides. */
+const MOST_ID_BYTES = 1024 * 1024
 /** Bytes that an id takes in memory besides its characters. */
 const ID_SIZE = 64
 
@@ -84,7 +85,7 @@ class EndpointResumption implements NumberedEvents {
     this.#request = request
     this.#handler = handler
     this.#sessionId = handler.stream?.sessionId
-    this.#seen = new SeenIds(parts.table.budget)
+    this.#seen = new SeenIds(parts.table.budget, handler.stream?.owner ?? '')
   }
 
   /** Milliseconds for which an endpoint may close its stream again and again without an event. */
@@ -203,6 +204,7 @@ class EndpointResumption implements NumberedEvents {
   #read(response: IncomingMessage): void {
     this.#failures = 0
     this.#response = response
+    this.#seen.goesOn()
     response.on('data', (chunk: Buffer) => {
       if (!this.#isStopped && !this.#resumed(chunk)) response.pause()
     })
@@ -235,37 +237,56 @@ function isPassing(status: number): boolean {
   return status === 409 || status === 429 || status >= 500
 }
 
+/**
+ * The ids that have come, from the first one on. An endpoint that replays its stream from the
+ * start, whatever it was asked for, is recognised by them; where they were too many to be kept, all
+ * that it sends then is dropped up to the last one.
+ */
 class SeenIds {
   readonly #ids = new Set<string>()
   readonly #budget: ByteBudget
+  readonly #owner: string
   #size = 0
+  /** There were more. */
+  #isFull = false
+  #last: string | undefined
+  /** What comes has come before, as far as the last id. */
+  #isReplay = false
 
-  constructor(budget: ByteBudget) {
+  constructor(budget: ByteBudget, owner: string) {
     this.#budget = budget
+    this.#owner = owner
   }
 
   has(id: string): boolean {
-    return this.#ids.has(id)
+    const isKept = this.#ids.has(id)
+    if (!this.#isFull) return isKept
+    const isSeen = isKept || this.#isReplay
+    this.#isReplay = isSeen && id !== this.#last
+    return isSeen
+  }
+
+  /** The endpoint goes on, in another response. */
+  goesOn(): void {
+    this.#isReplay = false
   }
 
   add(id: string): void {
+    this.#last = id
     const size = ID_SIZE + id.length
-    if (!this.#budget.reserve(size)) return
+    this.#isFull ||= this.#size + size > MOST_ID_BYTES || !this.#reserve(size)
+    if (this.#isFull) return
     this.#size += size
     this.#ids.add(id)
-    const [oldest = ''] = this.#ids
-    if (this.#ids.size > MOST_IDS) this.#forget(oldest)
   }
 
   clear(): void {
-    this.#budget.unreserve(this.#size)
+    this.#budget.unreserve(this.#size, this.#owner)
     this.#size = 0
     this.#ids.clear()
   }
 
-  #forget(id: string): void {
-    this.#ids.delete(id)
-    this.#size -= ID_SIZE + id.length
-    this.#budget.unreserve(ID_SIZE + id.length)
+  #reserve(size: number): boolean {
+    return this.#budget.reserve(size, false, this.#owner)
   }
 }

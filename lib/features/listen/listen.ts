@@ -14,6 +14,7 @@ import { keyOf } from '../../streams/groups.js'
 import type { Stream } from '../../streams/stream.js'
 
 export class Listen implements Feature {
+  readonly triggers = { verbs: ['GET'] }
   readonly #rules = new ListenRules()
 
   /** A GET of a session that has a listen channel already. */

@@ -105,7 +105,9 @@ function mayTakeLong({ requestIds, isInitialize }: RequestFacts): boolean {
   return requestIds.length > 0 && !isInitialize
 }
 
-/** Whether its client has shown that it reads event streams. */
+/** Whether its client has shown that it reads event streams. Progress comes by events only. */
 function hasShown({ instance, prefersStream, owner, session, facts }: RequestContext): boolean {
-  return prefersStream || facts.isOfKnownClient || instance.sessions.of(owner, session).readsEvents
+  const { isOfKnownClient, progressTokens } = facts
+  if (prefersStream || isOfKnownClient || progressTokens.length > 0) return true
+  return instance.sessions.of(owner, session).readsEvents
 }

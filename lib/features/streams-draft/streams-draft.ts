@@ -12,6 +12,7 @@ import {
   requestCursor,
   resultResponse,
   statusOf,
+  STREAM_METHODS,
   type StreamRequest,
   UNKNOWN_STREAM
 } from '../../protocol/stream-messages.js'
@@ -55,6 +56,9 @@ import type { RequestContext } from '../../endpoint/request-context.js'
 import { noteResumed } from '../../routes/resume-at-endpoint.js'
 
 export class StreamsDraft implements Feature {
+  /** Those with which a client declares the draft are answered with ours. */
+  readonly triggers = { methods: [...STREAM_METHODS, 'initialize', 'server/discover'] }
+
   namedBy(_context: RequestContext, message: Message): Named | undefined {
     if (!isStreamMethod(message)) return undefined
     const { streamId } = paramsOf(message)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { manifest, Project, root, run } from './project.js'
+import { DOORS_WORK, manifest, Project, root, run } from './project.js'
 
 const tool = (name: string) => join(root, 'node_modules/.bin', name)
 
@@ -107,6 +107,10 @@ describe('an ESM project', () => {
     expect(await project.run('inspector.js')).toEqual(inspected)
   })
 
+  it('has each entry point do its job', async () => {
+    expect(await project.run('doors.js')).toEqual(DOORS_WORK)
+  })
+
   it('shares the current stream between the required and the imported copy', async () => {
     const seen = (await project.run('both-copies.js')) as { link: string; current: string }
     expect(seen).toEqual(served)
@@ -131,6 +135,10 @@ describe('a CommonJS project', () => {
 
   it('streams a file on Express 4', async () => {
     expect(await project.run('resources.cjs')).toEqual(streamed)
+  })
+
+  it('has each entry point do its job', async () => {
+    expect(await project.run('doors.cjs')).toEqual(DOORS_WORK)
   })
 
   it('shows the inspector on Express 4', async () => {

@@ -4,6 +4,7 @@
 import { expect, it } from '@jest/globals'
 import type { Hub } from '../../helpers/backplane/memory.js'
 import { ended, get, headersFor, post, request } from '../../helpers/mcp.js'
+import type { OpenStream } from '../../helpers/open-stream.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
 
 /** A head is larger than what else is said for a resumed stream that has nothing new. */
@@ -66,5 +67,16 @@ it('the head of a forwarded response is sent alone where no bytes follow soon', 
   expect([resumed.status, resumed.text]).toEqual([200, ''])
   expect(resumed.headers['content-type']).toBe('text/event-stream')
   release()
+  call.result()
+})
+
+it('the head of a forwarded response has the names of its headers as the other instance writes them', async () => {
+  const all = await anywhere()
+  const { first, call, link } = await all.call()
+  first.destroy()
+  const [here, away] = await Promise.all([0, 1].map(i => get(at(link, all, i))))
+  const namesOf = ({ rawHeaders }: OpenStream) => rawHeaders.filter((_, i) => i % 2 === 0).sort()
+  expect(namesOf(away!)).toEqual(namesOf(here!))
+  expect(namesOf(away!)).toContain('Content-Type')
   call.result()
 })

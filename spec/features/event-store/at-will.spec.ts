@@ -167,6 +167,34 @@ describe('an endpoint that closes its stream before the response', () => {
   })
 
   it.each([
+    ['2,000 short ids', 2000, ''],
+    ['more than 1 MiB of ids', 1500, 'x'.repeat(1000)]
+  ])(
+    'ignores from where it is asked to go on, after %s: each message comes once',
+    async (_name, count, rest) => {
+      const from = (first: number, last: number) =>
+        Array.from({ length: last - first + 1 }, (_, i) => first + i)
+      const text = (numbers: number[]) => numbers.map(n => event(`${n}${rest}`, note(n))).join('')
+      const { response, gets } = await closed(
+        ({ write, res }, n) => {
+          // It replays all, and so it does again; the first time that breaks off.
+          if (n === 1) return (write(text(from(1, count - 5))), setImmediate(() => res.destroy()))
+          if (n === 2) return (write(text(from(1, count + 1))), res.end())
+          write(text([count + 2]))
+          return res.end(event('last', answer))
+        },
+        { begin: text(from(1, count)) }
+      )
+      for (let n = 0; n < 3; n++) await pass(1000)
+      expect(await response.ended).toBe('end')
+      expect(response.messages()).toEqual([...from(1, count + 2).map(note), answer])
+      expect(gets.map(({ req }) => req.headers['last-event-id'])).toEqual(
+        [count, count, count + 1].map(n => `${n}${rest}`)
+      )
+    }
+  )
+
+  it.each([
     ['behind its data', -'id: c2\n\n'.length],
     ['within its id', -'2\n\n'.length]
   ])('ends a stream in order within an event, %s: that comes again', async (_where, end) => {

@@ -141,6 +141,7 @@ describe('what a guard says to an answer', () => {
       'www-authenticate': 'Bearer error="invalid_token"',
       'set-cookie': ['a=1', 'b=2']
     })
+    expect(refused.rawHeaders).toContain('WWW-Authenticate')
     expect(await refused.json()).toEqual({
       jsonrpc: '2.0',
       id: null,

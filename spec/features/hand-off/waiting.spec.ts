@@ -2,7 +2,6 @@
 // meanwhile.
 
 import { describe, expect, it } from '@jest/globals'
-import { once } from 'node:events'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import { happenings, until } from '../../helpers/happenings.js'
 import {
@@ -294,29 +293,6 @@ describe('the option handoffQuiet', () => {
     const { first, resume } = await waiting(undefined, { handoffQuiet: 0 })
     expect([first.ending, gist(first)]).toEqual(['end', ['a']])
     expect((await resume(lastId(first))).status).toBe(204)
-  })
-
-  it('keeps no endpoint waiting for `drain` whose question has gone out, whatever else its owner has unread', async () => {
-    const endpoint = askingEndpoint(async (call, ask) => {
-      if (call.message.id === 'unread') return void call.emit(note('nobody reads this'))
-      call.open()
-      await new Promise(setImmediate)
-      const answer = ask('a')
-      if (call.res.writableNeedDrain) await once(call.res, 'drain')
-      await answer
-      call.result()
-    })
-    const options = { ...QUICK, handoffQuiet: 0, maxUnsent: { owner: { messages: 1 } } }
-    const { url, streams } = await serve(endpoint, options)
-    const headers = { ...ANNOUNCED, authorization: 'Bearer mine' }
-    const unread = await post(url, callTool('unread', 'any'), headers)
-    await unread.nextMessage()
-    unread.destroy()
-    await until(() => streams.stats().connections === 0)
-    ;(await endpoint.runs.nth(1)).emit(note('nor this'))
-    const first = await ended(post(url, callTool(1, 'any'), headers))
-    const next = await ended(post(streamUrl(first, url), [yes('a')], headers))
-    expect(gist(next)).toEqual([1])
   })
 
   it('does not keep a call that goes on reporting from being handed off', async () => {

@@ -33,6 +33,7 @@ const NOTHING: McpStreamsStats = {
   refusals: 0,
   refusalsForRoom: 0,
   revivals: 0,
+  idled: 0,
   failures: {},
   backplane: {}
 }

@@ -63,6 +63,20 @@ describe('an event stream in the meantime', () => {
     expect(await second).toBe(EVENTS)
   })
 
+  it('comes at once for a request with a progress token, as progress comes by events', async () => {
+    const { url } = await slow({ upgradeAfter: 60 })
+    const headers = headersFor({ version: '2025-11-25', accept: BOTH })
+    const opened: string[] = []
+    const ask = async (token?: number) => {
+      const response = await post(url, callTool(7, 'slow', {}, token), headers)
+      expect(response.headers['content-type']).toBe(EVENTS)
+      opened.push(token === undefined ? 'without a token' : 'with a token')
+      response.destroy()
+    }
+    await Promise.all([ask(), ask(0)])
+    expect(opened).toEqual(['with a token', 'without a token'])
+  })
+
   it('comes at once for a session that has opened one by GET', async () => {
     const endpoint = rawEndpoint(call => (call.req.method === 'GET' ? call.open() : undefined), {
       session: 'a-session',

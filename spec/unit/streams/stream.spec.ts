@@ -459,15 +459,6 @@ describe('the limit of a stream', () => {
     expect(jest.getTimerCount()).toBeLessThan(2)
   })
 
-  it('counts what others have left unread only where a stream has left something unread itself', () => {
-    const unsent = { messages: 3, bytes: Infinity }
-    const { table } = newTable({ unsent: { stream: unsent, session: unsent, owner: unsent } })
-    const [idle, one, two] = Array.from({ length: 3 }, () => open(table, { owner: 'me' }).stream)
-    for (const stream of [one!, one!, two!]) expect(append(stream, 'x')).toBe(true)
-    expect([append(two!, 'x'), two!.state]).toEqual([false, 'failed'])
-    expect([append(idle!, 'x'), append(idle!, 'x'), idle!.state]).toEqual([true, false, 'failed'])
-  })
-
   it('makes room among what has been written, and says so', () => {
     const { table, notices } = newTable({ maxStreamBytes: 250_000 })
     const { stream } = open(table)
