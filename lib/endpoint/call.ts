@@ -38,10 +38,10 @@ import {
   patchedResponse,
   type PatchedResponse
 } from '../http/patched-response.js'
-import { guarded } from '../http/reply.js'
 import { ResponseCapture } from '../http/response-capture.js'
 import { foldHeaders, statusLineIn } from '../http/response-headers.js'
 import { facadeOf, setSocket, showSocket } from '../http/sockets.js'
+import { warnOfThrow } from '../http/warnings.js'
 import {
   heldBadRequest,
   holdBadRequest,
@@ -129,8 +129,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#live !== undefined) holdBadRequest(request)
     runInContext(this, ours ?? request.next)
     request.release()
-    if (ours !== undefined || this.#slow === undefined) return
-    if (this.#phase === 'passed' || this.#phase === 'ended' || !this.isUndecided) return
+    if (ours !== undefined || this.#slow === undefined || !this.isUndecided) return
     this.#slow.queueFor(request)?.add(this)
   }
 
@@ -151,7 +150,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   /** The endpoint has not begun to answer. */
   get isUndecided(): boolean {
-    return this.isTaken === undefined && !this.request.res.headersSent
+    const isOpen = this.#phase === 'undecided' || this.#live?.isDecided === false
+    return isOpen && !this.request.res.headersSent
   }
 
   override get state(): StreamState {
@@ -190,8 +190,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   // Whether its response is taken
 
   /** The endpoint's head is due; a response that passes is left alone. */
-  decide(args: HeadArguments): void {
-    const head = new ResponseHead(this.request.res, this.next, args)
+  decide(args: HeadArguments, head = new ResponseHead(this.request.res, this.next, args)): void {
     const plan = this.#plan(head)
     if (plan === 'pass') this.#pass()
     else if (plan === 'gather') this.#gather(args, head)
@@ -207,7 +206,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { request } = this
     if (request.isUnread) request.learnParsed()
     const { instance, owner, second, facts } = request
-    if (head.status === 404) noteStatus(request, 404)
+    noteStatus(request, head.status)
     if (request.isUnread && request.isOther) return this.#leave('not MCP')
     if (facts.isInitialize) this.#noteSession(head)
     if (!head.isStream) {
@@ -376,9 +375,11 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   /** By `writeHead` of the response, as Node does it: those behind us may have patched that. */
   #implyHead(): void {
     const { res } = this.request
+    const args: HeadArguments = [res.statusCode]
+    const head = new ResponseHead(res, this.next, args)
     // Only if it may be taken: without an explicit head, Node computes the length of a body.
-    if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
-    if (this.#phase === 'undecided') this.decide([res.statusCode])
+    if (head.isStream) res.writeHead(res.statusCode)
+    if (this.#phase === 'undecided') this.decide(args, head)
   }
 
   // What is gathered
@@ -455,11 +456,20 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.#events = undefined
     const text = instance.connections.openingOf(record, profile) + (record.text ?? '')
     instance.table.announce(record)
-    instance.debug('stream %s answers %s', label(this), () => facts.inWords)
+    instance.debug(
+      'stream %s answers %s',
+      () => label(this),
+      () => facts.inWords
+    )
     instance.table.keep(record)
     if (callback !== undefined) process.nextTick(callback)
     setSocket(res, this.#socket)
-    guarded(res, () => runOutsideContext(() => next.end([text, 'latin1'])))
+    try {
+      runOutsideContext(() => next.end([text, 'latin1']))
+    } catch (error) {
+      warnOfThrow(error)
+      res.destroy()
+    }
     instance.connections.leaving(this.#socket, res)
     return res
   }

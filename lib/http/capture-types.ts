@@ -1,14 +1,6 @@
 // The types around a captured response: the host, which decides, and the capture.
-import type { OutgoingHttpHeaders } from 'node:http'
-import type { ResponseHead } from './captured-head.js'
+import type { LateHead, ResponseHead } from './captured-head.js'
 import type { HeadArguments } from './node-internals.js'
-
-/** The endpoint's head, if the wire has had another one before. */
-export interface LateHead {
-  readonly status: number
-  readonly header: (name: string) => string | undefined
-  readonly headers: () => OutgoingHttpHeaders
-}
 
 /** Takes what the endpoint writes, once a response has been taken. */
 export interface Capture {

@@ -6,7 +6,6 @@ import {
   type ServerResponse,
   STATUS_CODES
 } from 'node:http'
-import type { LateHead } from './capture-types.js'
 import { callbackIn } from './chunk.js'
 import { type HeadArguments, HEAD_METHODS, INTERIM_METHODS } from './node-internals.js'
 import {
@@ -24,6 +23,13 @@ import { isEventStreamType } from '../protocol/media-types.js'
 
 /** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
 const SENT: HeadArguments = [200]
+
+/** The endpoint's head, if the wire has had another one before. */
+export interface LateHead {
+  readonly status: number
+  readonly header: (name: string) => string | undefined
+  readonly headers: () => OutgoingHttpHeaders
+}
 
 /** The head that an endpoint gives. */
 export class ResponseHead {
@@ -57,7 +63,7 @@ export class ResponseHead {
     const given = this.given === undefined ? undefined : headerIn(this.given, name)
     if (given !== undefined) return given
     const value = this.#next.getHeader(name)
-    return typeof value === 'string' ? value : stringOf(value)
+    return typeof value === 'string' || value === undefined ? value : stringOf(value)
   }
 }
 

@@ -234,7 +234,7 @@ export class PatchedResponse implements Layer {
 
   /** Does what the endpoint would do by this method, whatever those behind us have patched. */
   act(method: 'writeHead' | 'write' | 'end' | 'destroy', args: readonly unknown[]): unknown {
-    return (PatchedResponse.#first[method] as AnyMethod).apply(this.res, [...args])
+    return (PatchedResponse.#first[method] as unknown as AnyMethod).apply(this.res, [...args])
   }
 
   /** At the wire, whatever the head is by then, and whoever has written it. */
@@ -338,6 +338,7 @@ export class PatchedResponse implements Layer {
     this.#holding = undefined
     if (this.#held !== undefined) {
       this.#heldChanges = changes
+      this.patchAll()
       this.#setTop()
       return []
     }

@@ -96,6 +96,10 @@ export class ResponseCapture
     return this.#phase === 'undecided' ? undefined : this.#isCaptured
   }
 
+  get isDecided(): boolean {
+    return this.#phase !== 'undecided'
+  }
+
   // Both are made on demand, as most responses pass.
 
   get head(): CapturedHead {

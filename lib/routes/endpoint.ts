@@ -27,31 +27,39 @@ function workOn(context: Context, worker: Worker | undefined): void {
     instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
     return void (worker?.kind === 'answer' ? worker.answer : next)()
   }
-  const isRun = worker?.kind === 'run'
-  const why = isRun ? undefined : whyUntouched(context)
-  const seesHead = !isRun && why === undefined
-  watchOutcome(context, seesHead)
-  const begin = beginFor(context, worker, why)
-  // What the middleware can do is added after the response is captured, so that it is kept as well.
-  let isRewritten = false
-  for (const { parts, feature } of instance.routes.rewriters)
-    if ((parts & context.parts) !== 0) {
-      feature.rewrite?.(context)
-      isRewritten = true
-    }
-  if (!seesHead || isRewritten) holdBadRequest(context)
-  begin()
+  const { slow } = instance
+  if (worker?.kind === 'run') {
+    watchOutcome(context)
+    const begin = worker.capture(slow)
+    addRewriters(context)
+    holdBadRequest(context)
+    return void begin()
+  }
+  const answer = worker?.answer
+  const why = whyUntouched(context)
+  if (why !== undefined) {
+    instance.debug('%s passed on untouched: %s', method, why)
+    watchOutcome(context)
+    addRewriters(context)
+    holdBadRequest(context)
+    return void (answer ?? next)()
+  }
+  watchOutcome(context, true)
+  const call = new Call(context, slow)
+  // What rewrites a response must not be given two heads.
+  if (addRewriters(context)) holdBadRequest(context)
+  call.run(answer)
 }
 
-function beginFor(context: Context, worker: Worker | undefined, why: string | undefined): Answer {
-  const { slow } = context.instance
-  if (worker?.kind === 'run') return worker.capture(slow)
-  if (why === undefined) {
-    const call = new Call(context, slow)
-    return () => call.run(worker?.answer)
+/** After the response is captured, so that what the middleware adds is kept as well. */
+function addRewriters(context: Context): boolean {
+  let isRewritten = false
+  for (const { parts, feature } of context.instance.routes.rewriters) {
+    if ((parts & context.parts) === 0) continue
+    feature.rewrite?.(context)
+    isRewritten = true
   }
-  context.instance.debug('%s passed on untouched: %s', context.method, why)
-  return worker?.answer ?? (() => context.next())
+  return isRewritten
 }
 
 function whyUntouched(context: Context): string | undefined {
