@@ -84,24 +84,23 @@ function watchSession(context: RequestContext): void {
   })
 }
 
-/** Whether a 400 of the endpoint is held, until it is known what it is about. */
-function mayBeLost({ session, facts, isOwn }: RequestContext): boolean {
-  return session !== undefined && !facts.isInitialize && !isOwn
-}
-
 /** For a response whose head nobody else sees, or one that is rewritten. */
 export function holdBadRequest(context: RequestContext): void {
-  const { session } = context
-  if (session !== undefined && mayBeLost(context) && isSeen(context, session))
-    patchedResponse(context.res).holdBy(new BadOrLost(context, session))
+  const holder = holderFor(context)
+  if (holder !== undefined) patchedResponse(context.res).holdBy(holder)
 }
 
 /** The endpoint answers 400: what takes the response until it is known whether it stays so. */
 export function heldBadRequest(context: RequestContext): Layer | undefined {
-  const { session } = context
-  return session !== undefined && mayBeLost(context) && isSeen(context, session)
-    ? patchedResponse(context.res).hold(new BadOrLost(context, session), BAD_REQUEST)
-    : undefined
+  const holder = holderFor(context)
+  return holder && patchedResponse(context.res).hold(holder, BAD_REQUEST)
+}
+
+function holderFor(context: RequestContext): Holder | undefined {
+  const { session, facts, isOwn } = context
+  return session === undefined || facts.isInitialize || isOwn || !isSeen(context, session)
+    ? undefined
+    : new BadOrLost(context, session)
 }
 
 const BAD_REQUEST = 400
