@@ -8,13 +8,13 @@ import {
   type MakeLink,
   requests
 } from './http/handler-context.js'
+import { hasView } from './http/captured-wire.js'
 import { isLoopback } from './http/loopback.js'
 import { mayBeMcp, streamNamesIn } from './endpoint/mcp-request.js'
 import { expectPatches } from './http/node-internals.js'
 import { canAnswer } from './http/reply.js'
 import { holdBody } from './http/request-body.js'
 import { type Identity, type Next, RequestContext } from './endpoint/request-context.js'
-import { ResponseCapture } from './http/response-capture.js'
 import { warnOfNoSocket } from './http/warnings.js'
 import { streamParameters } from './protocol/link-header.js'
 import { settle, walk } from './routes/route.js'
@@ -164,7 +164,7 @@ function whyNotOurs(
   req: IncomingMessage,
   res: ServerResponse
 ): string | undefined {
-  if (ResponseCapture.isTapped(res)) return 'already handled by another mcpStreams()'
+  if (hasView(res)) return 'already handled by another mcpStreams()'
   if (req.httpVersionMajor > 1) return 'HTTP/2'
   if (res.headersSent) return 'headers already sent'
   // A response that waits for its turn on a connection has none yet.
