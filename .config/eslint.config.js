@@ -111,6 +111,8 @@ export default defineConfig(
     },
     settings: {
       'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
+      // Packages that cannot be required, or not be bundled again: the build includes them.
+      'import-x/core-modules': ['mime', 'nanoid', 'obug'],
       'import-x/resolver-next': [createNodeResolver({ extensionAlias: { '.js': ['.ts', '.js'] } })]
     },
     rules: {

@@ -3,10 +3,11 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { channel } from 'node:diagnostics_channel'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { format as formatted, inspect } from 'node:util'
-import debugFactory from 'debug'
+import { createDebug } from 'obug'
 import { now } from './protocol/clock.js'
 import { Label, label } from './protocol/event-id.js'
 import { escaped } from './protocol/printable.js'
+import type { Record } from './streams/record.js'
 import type { Stream } from './streams/stream.js'
 import type { StreamFault } from './protocol/errors.js'
 import type { StreamKind, StreamState } from './streams/stream-types.js'
@@ -83,14 +84,14 @@ export type McpStreamsChannels = {
   readonly 'mcp-streams:decision': DecisionMessage
 }
 
-const channels = Object.fromEntries(
-  NAMES.map(name => [name, channel(`mcp-streams:${name}`)])
-) as Record<DiagnosticName, ReturnType<typeof channel>>
+const channels = Object.fromEntries(NAMES.map(name => [name, channel(`mcp-streams:${name}`)])) as {
+  readonly [name in DiagnosticName]: ReturnType<typeof channel>
+}
 
 /** Publishes to `diagnostics_channel` `mcp-streams:<name>`. */
 export function publish(
   name: DiagnosticName,
-  stream: Stream | undefined,
+  stream: Stream | Record | undefined,
   reason?: string,
   delay?: number
 ): void {
@@ -99,7 +100,8 @@ export function publish(
   const message: StreamMessage = {
     streamId: stream?.id,
     kind: stream?.kind,
-    state: stream?.state,
+    // One that is over by now was live when it was created.
+    state: name === 'created' ? 'live' : stream?.state,
     sessionId: stream?.sessionId,
     reason,
     delay
@@ -114,7 +116,7 @@ export function publishLink(state: BackplaneMessage['state'], instance: string):
 }
 
 const decisions = channel('mcp-streams:decision')
-const log = debugFactory('mcp-streams')
+const log = createDebug('mcp-streams')
 
 /** Of this process alone, so that nobody can try out which id a digest is of. */
 const digestKey = randomBytes(32)
@@ -126,15 +128,20 @@ export function digestOf(text: string): string {
 }
 
 /** A stream's end, with how long it took and over how many connections. */
-export function debugStream(name: DiagnosticName, stream: Stream, error: Error | undefined): void {
+export function debugStream(
+  name: DiagnosticName,
+  stream: Stream | Record,
+  error: Error | undefined
+): void {
   if (!log.enabled && !decisions.hasSubscribers) return
   const why = error === undefined ? '' : `: ${error.message}`
   debug('stream %s %s%s%s', label(stream), name, () => tookOf(name, stream), why)
 }
 
-function tookOf(name: DiagnosticName, { isEnded, state, begunAt, readers }: Stream): string {
+function tookOf(name: DiagnosticName, stream: Stream | Record): string {
+  const { isEnded, state, begunAt, connections } = stream
   if (!isEnded || name !== state) return ''
-  return ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, readers.count)})`
+  return ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, connections)})`
 }
 
 /** A line for `DEBUG=mcp-streams`: arguments are escaped, and called if they are functions. */

@@ -10,7 +10,9 @@ import {
   UNKNOWN
 } from './streams/directory.js'
 import { atMost, Quota } from './streams/quota.js'
+import { SessionPings } from './endpoint/session-pings.js'
 import { Sessions } from './streams/sessions.js'
+import { Record } from './streams/record.js'
 import type { Stream } from './streams/stream.js'
 import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
@@ -25,8 +27,15 @@ import type {
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
-import { routes } from './routes/index.js'
-import { type Context, type OtherInstancesCode, type RoutesInstance, walk } from './routes/route.js'
+import { TriggerTable } from './endpoint/triggers.js'
+import { routesOf } from './routes/index.js'
+import {
+  type Context,
+  type OtherInstancesCode,
+  type Routes,
+  type RoutesInstance,
+  walk
+} from './routes/route.js'
 import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
 import { SharedStreams } from './wires/shared-streams.js'
@@ -44,8 +53,9 @@ export class Instance implements RoutesInstance {
   readonly allowedOrigins: ReadonlySet<string>
   readonly sessions: Sessions
   readonly outcomes = new Set<(outcome: PostOutcome) => void>()
-  readonly sessionEnded = new Set<(sessionId: string, owner: string) => void>()
+  readonly sessionEnded = new Set<(sessionId: string, owner: string, isLost: boolean) => void>()
   readonly admissions = new Admissions()
+  readonly sessionPings: SessionPings
 
   // What is kept, and who reads it.
   readonly table: StreamRegistry
@@ -56,6 +66,8 @@ export class Instance implements RoutesInstance {
   readonly unanswered: Unanswered
 
   // What is answered in place of the endpoint.
+  readonly triggers = new TriggerTable()
+  readonly routes: Routes
   readonly features: readonly Feature[]
   readonly keys: Feature['keys']
   readonly surviving: Feature['surviving']
@@ -104,13 +116,14 @@ export class Instance implements RoutesInstance {
     this.#onError = settings.onError
 
     this.sessions = new Sessions(maxStreams)
+    this.sessionPings = new SessionPings(this, maxStreams)
     const here = this.#here()
     this.others = codeOf<OtherInstancesCode>(settings.backplane)?.(this, {
       here,
       maxEntries: maxStreams,
       keptFor: keptFor(settings),
       keepAlive: settings.keepAlive,
-      answerAgain: context => walk(context, routes),
+      answerAgain: context => walk(context, this.routes.byHead),
       mayBeRevived: session => this.surviving?.mayBeRevived(session) === true,
       changed: (state, tag) => {
         debug('backplane %s', state)
@@ -132,6 +145,7 @@ export class Instance implements RoutesInstance {
     this.progress = this.#brought('progress')
     this.eventStore = this.#brought('eventStore')
     this.links = this.#brought('links')
+    this.routes = routesOf(this)
     const onWires = this.features.map(feature => feature.onWires)
     const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
     const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens
@@ -141,7 +155,11 @@ export class Instance implements RoutesInstance {
 
   readonly hash = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
-  readonly count = (name: ClientEventName, stream: Stream | undefined, reason?: string): void => {
+  readonly count = (
+    name: ClientEventName,
+    stream: Stream | Record | undefined,
+    reason?: string
+  ): void => {
     this.observations.count(name, stream, reason)
   }
 
@@ -194,14 +212,18 @@ export class Instance implements RoutesInstance {
   }
 
   #connections(settings: Settings): Connections {
-    const { retry, keepAlive, disconnectAfter } = settings
-    const lost = (stream: Stream): void => this.count('connection-lost', stream)
+    const { retry, keepAlive, disconnectAfter, maxStreamBytes } = settings
+    const lost = (stream: Stream | Record): void => {
+      if (stream instanceof Record) this.table.notGiven(stream)
+      this.count('connection-lost', stream)
+    }
     return new Connections(
       {
         retry,
         retryAtWill: retryAtWill(retry, settings.resumeInterval),
         keepAlive,
         disconnectAfter,
+        maxStreamBytes,
         lost,
         debug
       },

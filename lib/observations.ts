@@ -1,6 +1,7 @@
 // Counts the events of an instance since its start, and publishes them.
 import { now } from './protocol/clock.js'
 import type { StreamFault } from './protocol/errors.js'
+import type { Record } from './streams/record.js'
 import type { Stream } from './streams/stream.js'
 import { publish } from './diagnostics.js'
 import type { ClientEventName } from './endpoint/instance-parts.js'
@@ -8,7 +9,10 @@ import type { ClientEventName } from './endpoint/instance-parts.js'
 export interface Totals {
   /** Total of connections that followed an earlier one. */
   readonly resumes: number
-  /** Total of connections that broke while their stream had more to send. */
+  /**
+   * Total of connections of calls that broke before the call was over. A client that leaves lets go
+   * of its listen channels, too: these are not counted.
+   */
   readonly lostConnections: number
   /** How many of these had a client that came back. */
   readonly recoveries: number
@@ -42,9 +46,12 @@ export class Observations {
   #refusals = 0
   #refusalsForRoom = 0
   readonly #failures: { [reason in StreamFault]?: number } = {}
-  readonly #lostAt = new WeakMap<Stream, number>()
 
-  count(name: ClientEventName, stream: Stream | undefined, reason: string | undefined): void {
+  count(
+    name: ClientEventName,
+    stream: Stream | Record | undefined,
+    reason: string | undefined
+  ): void {
     let delay: number | undefined
     if (name === 'refused') {
       this.#refusals++
@@ -53,8 +60,8 @@ export class Observations {
       this.#resumes++
       delay = stream && this.#recovered(stream)
     } else if (name === 'connection-lost' && stream !== undefined) {
-      this.#lostConnections++
-      this.#lostAt.set(stream, now())
+      if (isCall(stream)) this.#lostConnections++
+      stream.lostAt = now()
     } else if (name === 'upgraded') this.#upgrades++
     else if (name === 'repeated') this.#repeats++
     publish(name, stream, reason, delay)
@@ -78,13 +85,19 @@ export class Observations {
     }
   }
 
-  #recovered(stream: Stream): number | undefined {
-    const lostAt = this.#lostAt.get(stream)
-    if (lostAt === undefined) return undefined
-    this.#lostAt.delete(stream)
+  #recovered(stream: Stream | Record): number | undefined {
+    const { lostAt } = stream
+    if (lostAt === 0) return undefined
+    stream.lostAt = 0
     const delay = Math.round(now() - lostAt)
-    this.#recoveries++
-    this.#recoveryTime += delay
+    if (isCall(stream)) {
+      this.#recoveries++
+      this.#recoveryTime += delay
+    }
     return delay
   }
+}
+
+function isCall({ kind }: Stream | Record): boolean {
+  return kind !== 'listen'
 }

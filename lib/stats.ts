@@ -1,6 +1,7 @@
 // The figures that `stats()` returns.
 import type { BackplaneStats, InstanceStats } from './endpoint/other-instances.js'
 import { now } from './protocol/clock.js'
+import type { Record } from './streams/record.js'
 import type { Stream } from './streams/stream.js'
 import type { StreamKind, StreamState } from './streams/stream-types.js'
 import { digestOf } from './diagnostics.js'
@@ -56,6 +57,8 @@ export interface McpStreamsStats extends Totals {
   readonly evictions: number
   /** Total of sessions that were begun again (option `sessions`). */
   readonly revivals: number
+  /** Total of sessions that were ended at the endpoint, as nothing came in them (`idle`). */
+  readonly idled: number
   /** Figures of the connection to other instances; empty without option `backplane`. */
   readonly backplane: Partial<BackplaneStats>
 }
@@ -113,6 +116,7 @@ export type LimitName =
 
 export function statsOf(instance: Instance): McpStreamsStats {
   const { table, connections, bodies, features, observations } = instance
+  connections.endGathering()
   const { bytes, remembered, evictions, ...streams } = table.counts()
   const counts = {
     calls: 0,
@@ -122,7 +126,8 @@ export function statsOf(instance: Instance): McpStreamsStats {
     bytes: bytes + bodies.taken,
     remembered,
     evictions,
-    revivals: 0
+    revivals: 0,
+    idled: 0
   }
   for (const feature of features) {
     const own = feature.counts?.() ?? {}
@@ -152,7 +157,7 @@ export function detailsOf(instance: Instance, options: StatsOptions): McpStreams
     group.push(stream)
     fullest = Math.max(fullest, stream.log.bytes)
   }
-  const shown = [away, there, [...instance.table.finished]].flatMap(group =>
+  const shown = [away, there, instance.table.finished].flatMap(group =>
     most === 0 ? [] : group.slice(-most).reverse()
   )
   const { others } = instance
@@ -175,18 +180,18 @@ function checked(options: StatsOptions): number {
   return streams
 }
 
-function streamStats(stream: Stream): StreamStats {
-  const { id, kind, state, owner, begunAt, log, readers } = stream
+function streamStats(stream: Stream | Record): StreamStats {
+  const { id, kind, state, owner, begunAt, last, size, connections, leftAt } = stream
   return {
     name: digestOf(id),
     kind,
     state,
     owner: owner === '' ? undefined : digestOf(owner),
-    age: Math.round(now() - begunAt),
-    events: log.last,
-    bytes: log.bytes,
-    connections: readers.count,
-    away: readers.leftAt === 0 ? undefined : Math.round(now() - readers.leftAt)
+    age: Math.max(0, Math.round(now() - begunAt)),
+    events: last,
+    bytes: size,
+    connections,
+    away: leftAt === 0 ? undefined : Math.max(0, Math.round(now() - leftAt))
   }
 }
 

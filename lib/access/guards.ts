@@ -16,7 +16,7 @@ export type OwnerFunction = {
  */
 export function defaultOwner(req: IncomingMessage): string | undefined {
   const { auth } = req as { auth?: unknown }
-  if (isObject(auth) && typeof auth['clientId'] === 'string') {
+  if (auth !== undefined && isObject(auth) && typeof auth['clientId'] === 'string') {
     const extra = objectIn(auth['extra'])
     const subject = [extra['sub'], extra['subject'], auth['sub'], auth['subject']].find(
       value => typeof value === 'string'

@@ -7,6 +7,7 @@ import { isRelayed, type RelayKind } from '../http/loopback.js'
 import { answerJson, canAnswer, noContent, refuse } from '../http/reply.js'
 import { isGoneId, parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { primerText } from '../protocol/sse-writer.js'
+import { readAhead } from '../http/read-ahead.js'
 import { debugElsewhere, refuseAndCount } from '../endpoint/refusals.js'
 import type { InstanceLink } from './instance-link.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
@@ -138,7 +139,7 @@ export function relayBody(context: Context, relay: RelayParts, tag: string, kind
 
 /** If the other instance is lost, the body says which calls are lost with it. */
 function readAndRelay(context: Context, relay: RelayParts, tag: string, kind: RelayKind): void {
-  context.readAhead(body => {
+  readAhead(context.req, context.bodyLimits, body => {
     context.learn(body)
     relayBody(context, relay, tag, kind)
   })
@@ -315,8 +316,8 @@ function namedByMessages(context: Context): Named | undefined {
 }
 
 function namedBy(context: Context, message: Message): Named | undefined {
-  for (const feature of context.instance.features) {
-    const own = feature.namedBy?.(context, message)
+  for (const { parts, feature } of context.instance.routes.named) {
+    const own = (parts & context.parts) === 0 ? undefined : feature.namedBy?.(context, message)
     if (own !== undefined) return own
   }
   return named('stream', parseForeignId(message.id)?.originId)

@@ -4,7 +4,7 @@ import type { Feature, Named } from '../endpoint/feature.js'
 import type { Keyed } from '../endpoint/keyed-call.js'
 import { canAnswer, noContent } from '../http/reply.js'
 import { cursorOf } from '../protocol/stream-messages.js'
-import type { SavedResult } from '../streams/finished-streams.js'
+import type { Record } from '../streams/record.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { isSameSession } from '../endpoint/authorize.js'
@@ -12,6 +12,7 @@ import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { responseSink } from '../endpoint/response-sink.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import type { Answer, Context } from '../routes/route.js'
+import type { SavedRecord } from './results.js'
 import { tellGone } from './tell-gone.js'
 
 type Kept = Pick<InstanceLink, 'kept' | 'results'>
@@ -28,7 +29,7 @@ export async function answerKept(
   if (kind === 'stream') {
     const saved = await results.find(name)
     if (saved === undefined || !mayHave(context, saved, 'stream url')) return undefined
-    return firstAnswer(instance.features, feature => feature.answerSaved?.(context, saved))
+    return firstAnswer(instance.features, feature => feature.answerSaved?.(context, saved.record))
   }
   const value = await kept.find(name)
   if (value === undefined || !canAnswer(res)) return undefined
@@ -59,11 +60,11 @@ export async function answerKeptCall(
   const saved = await results.find(call.streamId)
   // From the start, as at the instance that had the call, whatever else the request names.
   const isTheirs = saved !== undefined && mayHave(context, saved, 'endpoint')
-  return isTheirs ? giveSaved(context, saved, 0) : undefined
+  return isTheirs ? giveSaved(context, saved.record, 0) : undefined
 }
 
 /** `undefined`: the client may not read it, so the stream has never been. */
-export function answerSaved(context: Context, saved: SavedResult): Answer | undefined {
+export function answerSaved(context: Context, saved: SavedRecord): Answer | undefined {
   const { req, res, method, lastEventId = '' } = context
   const isByUrl = streamNamesIn(req).length > 0
   if (!mayHave(context, saved, isByUrl ? 'stream url' : 'endpoint')) return undefined
@@ -72,33 +73,34 @@ export function answerSaved(context: Context, saved: SavedResult): Answer | unde
       saved.drop()
       noContent(res)
     }
+  const { record } = saved
   // A POST brings answers that nobody waits for any more: it gets the rest like a GET.
-  const given = lastEventId === '' ? undefined : cursorOf(saved, lastEventId)
+  const given = lastEventId === '' ? undefined : cursorOf(record, lastEventId)
   const isInvalid = lastEventId !== '' && given === undefined
   const mayRefuse = isByUrl && canAnswer(res)
   if (isInvalid && mayRefuse) return () => refuseUrl(context, 400, 'invalid-event-id')
   const cursor = given ?? startIn(context)
-  if (isInvalid || cursor > saved.last) return undefined
-  if (mayRefuse && saved.after(cursor) === undefined)
+  if (isInvalid || cursor > record.last) return undefined
+  if (mayRefuse && record.hasEvicted(cursor))
     return () => refuseAndCount(context, 410, 'events-evicted')
-  return giveSaved(context, saved, cursor)
+  return giveSaved(context, record, cursor)
 }
 
 /** Gives the events after a cursor. */
-function giveSaved(context: Context, saved: SavedResult, cursor: number): Answer {
+function giveSaved(context: Context, record: Record, cursor: number): Answer {
   const { instance, req, res, owner } = context
-  if (cursor === saved.last) return () => (res.headersSent ? res.end() : noContent(res))
+  if (cursor === record.last) return () => (res.headersSent ? res.end() : noContent(res))
   return () => {
     if (!res.headersSent && !writeEventsHead(res)) return
-    const rest = saved.after(cursor)
-    if (rest === undefined) return tellGone(req, res, saved.requestIds)
+    const rest = record.eventsAfter(cursor)
+    if (rest === undefined) return tellGone(req, res, record.requestIds)
     const answer = { key: undefined, parts: [rest] }
     instance.connections.outgoing.write(responseSink(req, res), owner, answer)
   }
 }
 
 /** Whether a client may read it, by the same rules as for streams. */
-function mayHave(context: Context, saved: SavedResult, by: 'endpoint' | 'stream url'): boolean {
+function mayHave(context: Context, saved: SavedRecord, by: 'endpoint' | 'stream url'): boolean {
   return (
     context.mayRead(owner => saved.isOwnedBy(owner)) &&
     isSameSession(context, session => saved.isOfSession(session), by)

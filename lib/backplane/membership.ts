@@ -15,7 +15,8 @@ import { closeAfter } from '../http/sockets.js'
 import { label } from '../protocol/event-id.js'
 import type { Answer, Context, RoutesInstance } from '../routes/route.js'
 import type { Keeper } from '../streams/directory.js'
-import type { Stream } from '../streams/stream.js'
+import type { Record } from '../streams/record.js'
+import { Stream } from '../streams/stream.js'
 import { SharedDirectory } from './directory.js'
 import { elsewhereByHead, elsewhereByKey, elsewhereByMessage, relayBody } from './elsewhere.js'
 import { type Exchange, type ExchangeUser, UNUSED } from './exchange.js'
@@ -164,21 +165,27 @@ export class Membership implements OtherInstances<Context> {
     this.#server = server ?? this.#server ?? serverOf(req)
   }
 
-  streamEnded(stream: Stream): void {
-    const { readers, hasReader } = stream
-    if (this.#isLeaving) return this.#keep(stream)
-    if (!readers.isConnecting) return hasReader ? undefined : this.#keep(stream)
+  streamEnded(ended: Stream | Record): void {
+    const record = ended instanceof Stream ? ended.record : ended
+    if (record !== undefined) {
+      if (this.#isLeaving || !record.isDelivered) this.#keep(record)
+      return
+    }
+    const stream = ended as Stream
+    if (stream.isEphemeral) return
+    if (this.#isLeaving) return this.#keep(stream.toRecord(true))
     // If its client is still there, the connection that is being opened counts a moment later.
-    setImmediate(() => {
-      if (readers.count === 0) this.#keep(stream)
-    })
+    if (stream.readers.isConnecting)
+      setImmediate(() => {
+        if (stream.connections === 0) this.#keep(stream.record ?? stream.toRecord(true))
+      })
   }
 
   beginClosing(comesBackWithin: number): void {
     this.#isLeaving = true
     this.#link.names.beginClosing()
     const { table, keys } = this.#instance
-    for (const stream of table.endedSince(comesBackWithin)) this.#keep(stream)
+    for (const record of table.endedSince(comesBackWithin)) this.#keep(record)
     keys?.keepSince(comesBackWithin)
   }
 
@@ -210,14 +217,14 @@ export class Membership implements OtherInstances<Context> {
     return this.#link.close()
   }
 
-  #keep(stream: Stream): void {
-    const { kind, isHandshake, isEphemeral, log, callKey } = stream
-    if (kind !== 'request' || isHandshake || isEphemeral || log.last === 0) return
+  #keep(record: Record): void {
+    const { kind, isHandshake, last, details } = record
+    if (kind !== 'request' || isHandshake || last === 0 || !record.isKept) return
     const { debug, keys } = this.#instance
-    if (this.#link.results.save(stream)) {
-      if (callKey !== undefined) keys?.keepStream(callKey)
+    if (this.#link.results.save(record)) {
+      if (details.callKey !== undefined) keys?.keepStream(details.callKey)
     } else
-      debug('stream %s: too much for others to find once this instance has gone', label(stream))
+      debug('stream %s: too much for others to find once this instance has gone', label(record))
   }
 }
 

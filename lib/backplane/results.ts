@@ -1,20 +1,31 @@
 // Results of streams that ended without a client: any instance finds them while they are kept.
-import type { SavedResult } from '../streams/finished-streams.js'
-import type { Stream } from '../streams/stream.js'
+import type { RequestId } from '../protocol/json-rpc.js'
+import { ONE_CONNECTION } from '../protocol/revisions.js'
+import { Record, type RecordDetails } from '../streams/record.js'
 import type { Envelopes } from './envelope.js'
 import type { KeptValues } from './kept-values.js'
 
 /** The head of the value in Redis, as JSON. Owner and session are digests. */
-interface Head extends Pick<SavedResult, KeptAsItIs> {
+interface Head extends Pick<RecordDetails, KeptAsItIs> {
   readonly kind: 'stream'
   readonly owner: string
   readonly session: string | null
+  readonly requestIds: readonly RequestId[]
   /** For each event, the offset behind its last byte. */
   readonly ends: readonly number[]
 }
 
-type KeptAsItIs =
-  'first' | 'written' | 'lastRequest' | 'lastError' | 'unsentFrom' | 'requestIds' | 'isAnnounced'
+type KeptAsItIs = 'first' | 'written' | 'lastRequest' | 'lastError' | 'unsentFrom' | 'isAnnounced'
+
+/** What a gone instance has left of a stream, and whose it is. */
+export interface SavedRecord {
+  readonly record: Record
+  isOwnedBy(owner: string): boolean
+  /** Whether it belongs to this session; `undefined`: whether it belongs to none. */
+  isOfSession(session: string | undefined): boolean
+  /** Deletes it: its client does not want it. */
+  drop(): void
+}
 
 export class Results {
   readonly #kept: KeptValues
@@ -28,28 +39,17 @@ export class Results {
     this.#time = time
   }
 
-  /** Keeps the events of a stream that has ended. `false`: they are too many bytes. */
-  save(stream: Stream): boolean {
-    const { log, id, owner, sessionId, written, lastRequest, lastError } = stream
-    const { unsentFrom, requestIds, isAnnounced } = stream
-    const chunks: Uint8Array[] = []
-    const ends: number[] = []
-    let size = 0
-    for (let at = log.first - 1; at < log.last;) {
-      const { bytes, last, segment } = log.read(at)
-      const start = segment.endOf(at)
-      for (let sequence = at + 1; sequence <= last; sequence++)
-        ends.push(size + segment.endOf(sequence) - start)
-      chunks.push(Uint8Array.from(bytes))
-      size += bytes.length
-      at = last
-      if (!this.#kept.hasRoom(size)) return false
-    }
+  /** Keeps a record for others. `false`: its events are too many bytes. */
+  save(record: Record): boolean {
+    const { id, owner, sessionId, requestIds, ends, details } = record
+    const { first, written, lastRequest, lastError, unsentFrom, isAnnounced } = details
+    const events = record.eventsAfter(first - 1)
+    if (events === undefined) return false
     const head: Head = {
       kind: 'stream',
       owner: this.#envelopes.nameOf(owner),
       session: sessionId === undefined ? null : this.#envelopes.nameOf(sessionId),
-      first: log.first,
+      first,
       ends,
       written,
       lastRequest,
@@ -58,24 +58,23 @@ export class Results {
       requestIds,
       isAnnounced
     }
-    return this.#kept.keep(id, head, chunks, this.#time)
+    return this.#kept.keep(id, head, [events], this.#time)
   }
 
   /** What is kept of a stream; `undefined`: nothing. Rejects if that cannot be known. */
-  async find(id: string): Promise<SavedResult | undefined> {
+  async find(id: string): Promise<SavedRecord | undefined> {
     const found = await this.#kept.find(id)
     const head = found?.head as Head | undefined
     if (found === undefined || head?.kind !== 'stream') return undefined
-    const { owner, session: ofSession, first, ends, ...facts } = head
+    const { owner, session: ofSession, requestIds, kind: _kind, ends, ...facts } = head
     const names = (text: string): readonly string[] => this.#envelopes.namesOf(text)
+    const last = facts.first + ends.length - 1
     return {
-      ...facts,
-      id,
-      isEnded: true,
-      first,
-      last: first + ends.length - 1,
-      after: cursor =>
-        cursor < first - 1 ? undefined : found.bytes.subarray(ends[cursor - first] ?? 0),
+      record: new Record(
+        { id, kind: 'request', owner, requestIds, sessionId: undefined, profile: ONE_CONNECTION },
+        found.bytes,
+        { ...facts, last, ends: ends.slice(0, -1) }
+      ),
       isOwnedBy: one => names(one).includes(owner),
       isOfSession: session =>
         session === undefined ? ofSession === null : names(session).includes(ofSession ?? ''),

@@ -15,6 +15,9 @@ export interface Block {
 /** The most bytes that are read of one response: a check needs far less. */
 const LONGEST_BODY = 4 * 1024 * 1024
 
+/** Characters of the body of an error that are looked at. */
+const LONGEST_START = 65_536
+
 export const isEventStream = ({ headers }: Response): boolean =>
   isEventStreamType(headers.get('content-type'))
 
@@ -40,6 +43,21 @@ export async function textOf(response: Response): Promise<string> {
   let text = ''
   for await (const bytes of piecesOf(response)) text += decoder.decode(bytes, { stream: true })
   return text + decoder.decode()
+}
+
+/** Reads the beginning of a body, as far as it comes in time: of an error, more says no more. */
+export async function startOf(response: Response): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    for await (const bytes of piecesOf(response)) {
+      text += decoder.decode(bytes, { stream: true })
+      if (text.length > LONGEST_START) break
+    }
+  } catch {
+    // What has come is enough.
+  }
+  return text
 }
 
 /** Cancels a body that is not read. */

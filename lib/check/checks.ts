@@ -3,7 +3,7 @@ import { corsHeaders } from '../access/cors-headers.js'
 import { parseEventId } from '../protocol/event-id.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
 import { type Block, blocksOf, discard, isEventStream } from './body.js'
-import { answerIn, type Endpoint, type Greeting, isOfMiddleware } from './endpoint.js'
+import { type Endpoint, type Greeting, heardIn, isOfMiddleware } from './endpoint.js'
 import {
   failed,
   type Finding,
@@ -58,11 +58,12 @@ async function* answerFindings(
       yield { mark, text: prefix + text }
     return endpoint.linkOf(list) !== undefined
   }
-  await discard(list)
+  if (list.ok) await discard(list)
   yield unknown(
     list.ok
       ? `${prefix}answers are JSON: there is no stream to look at in an answer that comes at once`
-      : `${prefix}tools/list is answered ${list.status}: perhaps there is more to see with --header`
+      : `${prefix}tools/list is answered ${list.status}: perhaps there is more to see with ` +
+          `--header${(await heardIn(list)).said}`
   )
   return false
 }
@@ -135,9 +136,11 @@ const PRIMER = ': leave out the option primer, or let what is in between pass ev
 async function resumed(how: string, expected: string, response: Response): Promise<Finding> {
   const { status } = response
   if (status !== 200) {
-    const isRefused = isOfMiddleware(await answerIn(response))
-    const hint = isRefused ? REFUSED : NO_ROUTE.has(status) ? NOT_FOR_GET : NOT_FROM_US
-    return failed(`not resumed ${how}: ${status}${hint}`)
+    const { answer, said } = await heardIn(response)
+    const isRefused = isOfMiddleware(answer)
+    const hint = isRefused ? REFUSED : NOT_FROM_US
+    const why = NO_ROUTE.has(status) && !isRefused ? NOT_FOR_GET : hint + said
+    return failed(`not resumed ${how}: ${status}${why}`)
   }
   return messagesIn(await read(response)) === expected
     ? ok(`resumes ${how}`)

@@ -11,8 +11,8 @@ import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-he
 import { FIRST_POLLING_REVISION, FIRST_STATELESS_REVISION } from '../protocol/revisions.js'
 import { nameIn } from '../protocol/standard-headers.js'
 import { STREAM_ERROR } from '../protocol/errors.js'
-import { blocksOf, discard, isEventStream, textOf } from './body.js'
-import { quoted, reasonOf, refusalOf, Unusable } from './unusable.js'
+import { blocksOf, discard, isEventStream, startOf, textOf } from './body.js'
+import { quoted, reasonOf, refusalOf, saidIn, Unusable } from './unusable.js'
 
 /** How an endpoint has answered the first request that it understood. */
 export interface Greeting {
@@ -57,12 +57,9 @@ export class Endpoint {
       clientInfo: CLIENT
     })
     const hasCredentials = [...this.#headers.keys()].length > 0
+    const { answer, said } = await heardIn(initialize)
     const refusal = refusalOf(initialize, this.url, hasCredentials)
-    if (refusal !== undefined) {
-      await discard(initialize)
-      throw new Unusable(refusal)
-    }
-    const answer = await answerIn(initialize)
+    if (refusal !== undefined) throw new Unusable(refusal + said)
     const revision = resultIn(answer)?.['protocolVersion']
     if (typeof revision === 'string') {
       this.#greeting = greetingOf(revision, initialize)
@@ -73,7 +70,7 @@ export class Endpoint {
     if (modern !== undefined) return modern
     throw new Unusable(
       `it answers ${initialize.status} to initialize${contentOf(initialize, answer)}: ` +
-        'this is no MCP endpoint'
+        `this is no MCP endpoint${answer === undefined ? said : ''}`
     )
   }
 
@@ -254,6 +251,20 @@ export async function answerIn(response: Response): Promise<Answer | undefined> 
     if (isObject(message) && ('result' in message || 'error' in message)) return message
   }
   return undefined
+}
+
+/** A JSON-RPC response, and what else is said by an answer that is an error, to be appended. */
+export async function heardIn(
+  response: Response
+): Promise<{ answer: Answer | undefined; said: string }> {
+  if (response.ok) return { answer: await answerIn(response), said: '' }
+  const text = await startOf(response)
+  const message = parsed(text)
+  const isError = response.status >= 400
+  return {
+    answer: isObject(message) ? message : undefined,
+    said: isError ? saidIn(text, response) : ''
+  }
 }
 
 /** The result of a JSON-RPC response; `undefined` if it has none. */

@@ -3,7 +3,7 @@ import { now, within } from '../protocol/clock.js'
 import { FIRST_POLLING_REVISION } from '../protocol/revisions.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { discard, isEventStream } from './body.js'
-import { type Answer, answerIn, type Endpoint, type Greeting, resultIn } from './endpoint.js'
+import { type Answer, type Endpoint, type Greeting, heardIn, resultIn } from './endpoint.js'
 import { hasBrokenOff, quoted } from './unusable.js'
 
 /**
@@ -62,8 +62,8 @@ export async function* openStreamFindings(
     )
     const response = await stream.opened(FIRST_BYTES_WITHIN)
     if (response instanceof Response && !(response.ok && isEventStream(response))) {
-      const why = `first bytes and keep-alive: ${absence(response, call)}`
-      yield (await failureOf(response, call)) ?? unknown(why)
+      const why = unknown(`${NOT_SEEN}: ${absence(response, call)}`)
+      yield (await failureOf(response, call)) ?? why
       return
     }
     const first = response && (await stream.next(FIRST_BYTES_WITHIN))
@@ -84,17 +84,19 @@ export async function* openStreamFindings(
   }
 }
 
-const OVER = unknown(
-  'first bytes and keep-alive: the call was over at once, or held back until it was'
-)
+const NOT_SEEN = 'first bytes and keep-alive'
+const OVER = unknown(`${NOT_SEEN}: the call was over at once, or held back until it was`)
 const SHOWN = `${FIRST_BYTES_WITHIN / 1000} s`
 const HELD_BACK = failed(
   `an open stream shows nothing for ${SHOWN}: something on the way holds it back; turn its ` +
     'buffering off (HAProxy: option http-no-delay)'
 )
 const QUIET = unknown(
-  `first bytes and keep-alive: nothing is written to an open stream for ${SHOWN}, or gets through`
+  `${NOT_SEEN}: nothing is written to an open stream for ${SHOWN}, or gets through`
 )
+
+/** Bytes that are kept of an open stream: those of a call that fails are few. */
+const KEPT = 1024 * 1024
 
 /** A stream that stays open, as far as it has come. */
 class OpenStream {
@@ -102,6 +104,7 @@ class OpenStream {
   #head: Response | undefined
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   readonly #pieces: Uint8Array[] = []
+  #size = 0
   readonly #begin = now()
   /** When something has come last. */
   heardAt = this.#begin
@@ -128,7 +131,8 @@ class OpenStream {
     if (read === undefined || read === 'cut') return read
     if (read.done) return 'end'
     this.heardAt = now()
-    this.#pieces.push(read.value)
+    if (this.#size < KEPT) this.#pieces.push(read.value)
+    this.#size += read.value.length
     return read.value
   }
 
@@ -137,7 +141,7 @@ class OpenStream {
     return this.#head !== undefined && endpoint.linkOf(this.#head) !== undefined
   }
 
-  /** What has come so far, as a response that is whole. */
+  /** What has come first, as a response that is whole. */
   get heard(): Response {
     return new Response(Buffer.concat(this.#pieces), { headers: this.#head?.headers ?? {} })
   }
@@ -224,7 +228,10 @@ async function failureOf(
     await discard(response)
     return undefined
   }
-  const why = failureIn((await within(FIRST_BYTES_WITHIN, answerIn(response))) ?? {})
+  const heard = await within(FIRST_BYTES_WITHIN, heardIn(response))
+  const why = failureIn(heard?.answer ?? {})
+  if (why === undefined && heard?.said)
+    return unknown(`${NOT_SEEN}: ${absence(response, call)}${heard.said}`)
   if (why === undefined) return undefined
   const remedy = 'give --call a tool that there is, and --arguments that it takes'
   return failed(`the call of "${quoted(call.name)}" fails: "${quoted(why)}"; ${remedy}`)

@@ -11,6 +11,13 @@ const LONGEST_QUOTE = 200
 
 export const quoted = (text: string): string => escaped(text, LONGEST_QUOTE)
 
+/** What the body of an error says, to be appended to a message; mostly that names the cause. */
+export function saidIn(text: string, { statusText }: Response): string {
+  const plain = /^\s*</.test(text) ? text.replace(/<[^>]*>/g, ' ') : text
+  const cleaned = plain.replace(/\s+/g, ' ').trim()
+  return cleaned === '' || cleaned === statusText ? '' : `; it says: "${quoted(cleaned)}"`
+}
+
 /** Why an endpoint with this first answer cannot be checked. */
 export function refusalOf(
   { status, headers }: Response,

@@ -3,8 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type Label, label, parseEventId } from '../protocol/event-id.js'
 import { streamParameters } from '../protocol/link-header.js'
-import { type Elsewhere, isKnown, type Unknown } from '../streams/directory.js'
-import type { FoundStream } from '../streams/finished-streams.js'
+import { type Elsewhere, type FoundStream, type Unknown, isKnown } from '../streams/directory.js'
 import { headerOf } from '../access/guards.js'
 import type { RequestContext } from './request-context.js'
 

@@ -7,7 +7,7 @@ import { isObject, type Message } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
 import { Timer } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
-import { memoryConnection } from '../http/loopback.js'
+import { memoryConnection, standInFor } from '../http/loopback.js'
 import { headerOf, headersWhere } from '../access/guards.js'
 import { replaceHeader } from '../http/request-body.js'
 import { isStateless, parseRevision } from '../protocol/revisions.js'
@@ -18,7 +18,10 @@ export type Reply =
   | { readonly kind: 'answer'; readonly message: Message | undefined }
   | { readonly kind: 'refusal'; readonly response: IncomingMessage }
 
-export interface Question extends Pick<InjectOptions, 'sessionId' | 'revision' | 'path'> {
+export interface Question extends Pick<
+  InjectOptions,
+  'sessionId' | 'revision' | 'path' | 'headers' | 'note'
+> {
   readonly method: string
   readonly params?: Record<string, unknown> | undefined
   readonly signal: AbortSignal
@@ -42,6 +45,10 @@ interface InjectOptions extends Additions {
   readonly method?: string | undefined
   /** Milliseconds for which the head of the endpoint's answer is awaited. Default: for ever. */
   readonly patience?: number | undefined
+  /** What the middleware is to know of it: `noteOf` tells it. */
+  readonly note?: object | undefined
+  /** It is the request of `req` once more: its head stays, but for what frames its body. */
+  readonly isSentAgain?: boolean
 }
 
 /**
@@ -57,11 +64,44 @@ export async function sendToEndpoint(
   return inject(req, message, body, options)
 }
 
-/** Ends a session that its client never gets to know. */
-export async function endAtEndpoint(req: IncomingMessage, sessionId: string): Promise<void> {
-  const headers = ['Mcp-Session-Id', sessionId]
-  const options = { method: 'DELETE', headers, patience: PATIENCE }
-  ;(await inject(req, undefined, undefined, options)).destroy()
+/** Ends a session in its client's name. Returns the status that the endpoint gives. */
+export async function endAtEndpoint(
+  req: IncomingMessage,
+  headers: readonly string[],
+  note?: object
+): Promise<number> {
+  const options = { method: 'DELETE', headers, note, patience: PATIENCE }
+  const response = await inject(req, undefined, undefined, options)
+  response.destroy()
+  return response.statusCode ?? 0
+}
+
+/** Sends a request once more. `body`: in JSON; `undefined`: it is a GET. */
+export async function sendAgain(
+  req: IncomingMessage,
+  body: { readonly message: unknown; readonly text: string | undefined } | undefined,
+  options: Pick<InjectOptions, 'note' | 'headers' | 'signal'>
+): Promise<IncomingMessage> {
+  const { message, text = JSON.stringify(message) } = body ?? {}
+  const bytes = body === undefined ? undefined : Buffer.from(text)
+  return inject(req, message, bytes, { ...options, isSentAgain: true })
+}
+
+/**
+ * What is kept of a request, once it is over, to say something more in its client's name. With a
+ * certificate of the client's, or what else a guard asks of a socket by a function, it has none.
+ */
+export function rememberRequest(req: IncomingMessage): IncomingMessage {
+  const { originalUrl, url, method, rawHeaders, socket } = req as {
+    originalUrl?: string
+  } & typeof req
+  const { host, 'mcp-method': named } = req.headers
+  const headers = {
+    ...(host !== undefined && { host }),
+    ...(named !== undefined && { 'mcp-method': named })
+  }
+  const kept = { url: originalUrl ?? url, method, rawHeaders, headers, socket: standInFor(socket) }
+  return kept as unknown as IncomingMessage
 }
 
 /** What of an event stream is asked for. */
@@ -88,7 +128,7 @@ function inject(
 ): Promise<IncomingMessage> {
   const { name, path = urlOf(req, name), signal, patience } = options
   const owner = serverOf(req)
-  const { client, server } = memoryConnection(req.socket, message)
+  const { client, server } = memoryConnection(req.socket, message, options.note)
   const injected = request({
     createConnection: () => client,
     method: options.method ?? (body === undefined ? 'GET' : 'POST'),
@@ -202,6 +242,13 @@ const OF_THIS_REQUEST = new RegExp(
   'i'
 )
 
+/** The same, where it is that request that is sent again. */
+const OF_THIS_CONNECTION = new RegExp(
+  '^(?:accept-encoding|connection|content-.*|expect|keep-alive|te|trailer|transfer-encoding|' +
+    'upgrade)$',
+  'i'
+)
+
 const SENT = Symbol('express-mcp-streams.sent-session')
 
 interface Shown extends IncomingMessage {
@@ -232,20 +279,20 @@ function headersFor(
   req: IncomingMessage,
   message: unknown,
   length: number | undefined,
-  { sessionId, revision, headers: added = [] }: Additions
+  { sessionId, revision, headers: added = [], isSentAgain = false }: InjectOptions
 ): readonly string[] {
   const { [SENT]: sent } = req as Shown
   const others = sent === undefined ? added : ['Mcp-Session-Id', sent, ...added]
   const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
+  const dropped = isSentAgain ? OF_THIS_CONNECTION : OF_THIS_REQUEST
   const headers = headersWhere(
     req.rawHeaders,
-    name => !OF_THIS_REQUEST.test(name) && !given.has(name.toLowerCase())
+    name => !dropped.test(name) && !given.has(name.toLowerCase())
   )
-  if (length === undefined) headers.push('Accept', EVENT_STREAM)
-  else {
-    headers.push('Accept', `${JSON_TYPE}, ${EVENT_STREAM}`, 'Content-Type', JSON_TYPE)
-    headers.push('Content-Length', String(length))
-  }
+  if (!isSentAgain)
+    headers.push('Accept', length === undefined ? EVENT_STREAM : `${JSON_TYPE}, ${EVENT_STREAM}`)
+  if (length !== undefined)
+    headers.push('Content-Type', JSON_TYPE, 'Content-Length', String(length))
   headers.push('Connection', 'close')
   // HTTP/1.0 allows requests without `Host`.
   if (req.headers.host === undefined) headers.push('Host', '')
@@ -254,8 +301,9 @@ function headersFor(
   if (revision !== undefined && req.headers['mcp-protocol-version'] === undefined)
     headers.push('MCP-Protocol-Version', revision)
   // From 2026-07-28 on a request says in its head what stands in its body.
-  if (isObject(message) && typeof message['method'] === 'string' && namesMethods(req, revision))
-    headers.push('Mcp-Method', message['method'], ...nameHeader(message))
+  const isNew = !isSentAgain && isObject(message) && typeof message['method'] === 'string'
+  if (isNew && namesMethods(req, revision))
+    headers.push('Mcp-Method', message['method'] as string, ...nameHeader(message))
   return [...headers, ...others]
 }
 

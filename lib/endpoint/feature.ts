@@ -3,14 +3,15 @@ import type { IncomingMessage } from 'node:http'
 import type { StreamName } from '../protocol/event-id.js'
 import type { Message } from '../protocol/json-rpc.js'
 import type { TokensForWires, WireResources } from '../protocol/shared-wire.js'
-import type { Here, KeptValue, NameKind } from '../streams/directory.js'
+import type { FoundStream, Here, KeptValue, NameKind } from '../streams/directory.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { EndpointEventStore, InstanceParts, ProgressReports } from './instance-parts.js'
 import type { Keyed } from './keyed-call.js'
-import type { FoundStream, SavedResult } from '../streams/finished-streams.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { RequestContext } from './request-context.js'
-import type { SlowAnswers } from './streamed-run.js'
+import type { SlowAnswers } from './call.js'
+import type { Triggers } from './triggers.js'
 
 export type Answer = () => unknown
 
@@ -28,14 +29,20 @@ export interface Named {
 }
 
 /** Figures of `stats()`. */
-export type FeatureCounts = Readonly<
-  Partial<
-    Record<
-      'calls' | 'tasks' | 'keyed' | 'transfers' | 'bytes' | 'remembered' | 'evictions' | 'revivals',
-      number
-    >
-  >
->
+export type FeatureCounts = {
+  readonly [
+    name in
+      | 'calls'
+      | 'tasks'
+      | 'keyed'
+      | 'transfers'
+      | 'bytes'
+      | 'remembered'
+      | 'evictions'
+      | 'revivals'
+      | 'idled'
+  ]?: number
+}
 
 /** How full a limit is. */
 export interface Fullness {
@@ -77,8 +84,8 @@ export interface CallKeys {
 export interface LastingSessions {
   /** Called before anything looks at the session that a request names. */
   enter(context: RequestContext): void
-  /** Whether it is a message of ours about a session that may have to be begun again. */
-  isOwn(messages: readonly Message[]): boolean
+  /** Whether it is a request of ours about a session itself. */
+  isOwn(req: IncomingMessage): boolean
   /** Whether a session may be begun again where its instance is gone. */
   mayBeRevived(session: string): boolean
 }
@@ -92,6 +99,11 @@ export interface Turns {
 }
 
 export interface Feature {
+  /**
+   * What makes a request special to it: by the hooks below that get a request's context, it is
+   * asked about such requests alone. Default: `all`.
+   */
+  readonly triggers?: Triggers
   /** What the query of a request names: with that, it is ours, whatever else it is. */
   namedByHead?(req: IncomingMessage): readonly Named[]
   /** What a message names. */
@@ -113,7 +125,7 @@ export interface Feature {
   /** Answers by what was kept of an instance that has gone; `undefined`: that is not its own. */
   answerKept?(context: RequestContext, kept: KeptValue): Answer | undefined
   /** The same by what was kept of its stream, which the client may read. */
-  answerSaved?(context: RequestContext, saved: SavedResult): Answer | undefined
+  answerSaved?(context: RequestContext, saved: Record): Answer | undefined
   readonly keys?: CallKeys
   readonly surviving?: LastingSessions
   readonly turns?: Turns
@@ -124,7 +136,7 @@ export interface Feature {
   /** For transports that are no HTTP. */
   readonly onWires?: { readonly resources?: WireResources; readonly tokens?: TokensForWires }
   counts?(): FeatureCounts
-  fullness?(): Readonly<Partial<Record<'calls' | 'tasks' | 'keyed', Fullness>>>
+  fullness?(): { readonly [name in 'calls' | 'tasks' | 'keyed']?: Fullness }
   /** The process is about to end; clients come back within so many milliseconds, if at all. */
   beginClosing?(comesBackWithin: number): void
   /** From now on, calls without a client end after so many milliseconds. */

@@ -4,16 +4,18 @@ import type { RequestId } from '../protocol/json-rpc.js'
 import type { BlockListener } from '../protocol/sse-fields.js'
 import type { Sessions } from '../streams/sessions.js'
 import type { Quota } from '../streams/quota.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
-import type { Directory, Here, Keeper } from '../streams/directory.js'
-import type { StreamLookUps } from '../streams/finished-streams.js'
+import type { Directory, Here, Keeper, StreamLookUps } from '../streams/directory.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { Capture } from '../http/capture-types.js'
 import type { Caller, HandlerContext, MakeLink } from '../http/handler-context.js'
+import type { SessionPings } from './session-pings.js'
+import type { TriggerTable } from './triggers.js'
 import type { Unanswered } from './unanswered.js'
 
 export type ClientEventName =
@@ -87,6 +89,8 @@ export interface NumberedEvents {
 }
 
 export interface InstanceParts {
+  /** What makes requests special, and to whom. */
+  readonly triggers: TriggerTable
   readonly directory: Directory<InstanceLookUps>
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
   readonly newId: () => string
@@ -96,6 +100,8 @@ export interface InstanceParts {
   readonly cookie: CookieCode | undefined
   readonly table: StreamRegistry
   readonly sessions: Sessions
+  /** Whether the endpoint still knows a session. */
+  readonly sessionPings: SessionPings
   /** Which clients the endpoint has admitted. */
   readonly admissions: Admissions
   readonly connections: Connections
@@ -124,11 +130,15 @@ export interface InstanceParts {
   readonly allowedOrigins: ReadonlySet<string>
   /** Called with what an answer of the endpoint has meant. */
   readonly outcomes: Set<(outcome: PostOutcome) => void>
-  /** Its client has ended it, or the endpoint does not know it any more. */
-  readonly sessionEnded: Set<(sessionId: string, owner: string) => void>
+  /** Its client has ended it, or the endpoint does not know it any more (`isLost`). */
+  readonly sessionEnded: Set<(sessionId: string, owner: string, isLost: boolean) => void>
   /** A digest of a text, which stands for it where the text itself is not to be kept. */
   readonly hash: (text: string) => string
   readonly debug: (format: string, ...args: unknown[]) => void
-  readonly count: (name: ClientEventName, stream: Stream | undefined, reason?: string) => void
+  readonly count: (
+    name: ClientEventName,
+    stream: Stream | Record | undefined,
+    reason?: string
+  ) => void
   readonly report: (error: Error, streamId: string | undefined) => void
 }

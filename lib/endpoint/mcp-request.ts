@@ -10,26 +10,23 @@ import {
   isJsonText,
   JSON_TYPE
 } from '../protocol/media-types.js'
-import { headerOf, sessionOf } from '../access/guards.js'
-
-/** Whether a request names an MCP session or a protocol version: nothing but an MCP client does. */
-function hasMcpHeaders(req: IncomingMessage): boolean {
-  return sessionOf(req) !== undefined || headerOf(req, 'mcp-protocol-version') !== undefined
-}
+import { headerOf } from '../access/guards.js'
 
 /** By its head alone: a POST of JSON may be. A GET without a session may be for our stream. */
 export function mayBeMcp(req: IncomingMessage): boolean {
-  if (hasMcpHeaders(req)) return true
-  if (req.method === 'POST') return isJsonText(req.headers['content-type'])
-  return req.method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
+  const { headers, method } = req
+  // Nothing but an MCP client names a session or a protocol version.
+  if (headers['mcp-session-id'] !== undefined || headers['mcp-protocol-version'] !== undefined)
+    return true
+  if (method === 'POST') return isJsonText(headers['content-type'])
+  return method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
 }
 
-/** MCP clients without session and revision accept JSON and event streams. `undefined`: unread. */
-export function isMcpPost(
-  { accept, hasMcpHeaders }: { readonly accept: string; readonly hasMcpHeaders: boolean },
-  body: unknown
-): boolean {
-  if (hasMcpHeaders) return true
+/**
+ * Whether a POST is of an MCP client that names neither session nor revision: those accept JSON and
+ * event streams. `undefined`: its body was not read.
+ */
+export function isMcpPost(accept: string, body: unknown): boolean {
   if (body === undefined) return acceptsEvents(accept) && acceptsBoth(accept)
   const messages = messagesOf(body)
   return messages.some(isJsonRpc) && (messages.some(isInitialize) || acceptsBoth(accept))

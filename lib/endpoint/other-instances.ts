@@ -1,6 +1,7 @@
 // Other instances of the service, for the core: the value of option `backplane` brings them.
 import type { IncomingMessage } from 'node:http'
 import type { Directory, Keeper, LocalDirectory } from '../streams/directory.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { Answer } from './feature.js'
 import type { InstanceLookUps } from './instance-parts.js'
@@ -26,7 +27,7 @@ export interface OtherInstances<Context> {
   /** Remembers the server that a request came to: that is where others' requests go as well. */
   noteServer(req: IncomingMessage): void
   /** If no client has its events, they are kept for others. */
-  streamEnded(stream: Stream): void
+  streamEnded(ended: Stream | Record): void
 
   // The end of this instance, in this order.
   /** What clients get from now on, or got in the last so many ms, may be lost: it is kept. */

@@ -2,26 +2,45 @@
 import { isObject, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { writtenMessages } from '../protocol/json-splice.js'
 import { parseRevision } from '../protocol/revisions.js'
-import type { Stream } from '../streams/stream.js'
+import type { Record } from '../streams/record.js'
+import { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts, PostOutcome } from './instance-parts.js'
-import { type HeadInMaking, patchedResponse } from '../http/patched-response.js'
-import { isLoopback } from '../http/loopback.js'
+import { Holder, type HeldAnswer } from '../http/held-answer.js'
+import { type HeadInMaking, type Layer, patchedResponse } from '../http/patched-response.js'
 import { watchBody } from '../http/body-watch.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
+import { isAboutRequest } from './session-pings.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
 const LONGEST_INITIALIZE = 1024 * 1024
 
-/** Acts on the endpoint's answer to a request, once it has been given. */
-export function watchOutcome(context: RequestContext): void {
+/**
+ * Acts on the endpoint's answer to a request, once it has been given. `isHeadSeen`: its head comes
+ * to `noteStatus`, so that of a call that ends nothing else, no more is watched.
+ */
+export function watchOutcome(context: RequestContext, isHeadSeen = false): void {
   watchSession(context)
+  const { method, session, facts, isUnread, keyed } = context
+  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0 && !isUnread
+  const isSeen = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
+  if (isQuiet && (session === undefined || isSeen)) return
+  watchAnswer(context)
+}
+
+/** A 404 to a POST tells that its session has ended. */
+export function noteStatus(context: RequestContext, status: number): void {
+  const { isWatched, session, method } = context
+  if (status === 404 && !isWatched && session !== undefined && method === 'POST')
+    watchAnswer(context)
+}
+
+function watchAnswer(context: RequestContext): void {
+  context.isWatched = true
   const { instance: parts, req, res, owner, session, facts } = context
-  const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0
-  if (session === undefined && isQuiet && !context.isUnread) return
   // Not for our own requests: another stream may have asked under the same id.
-  const isOwn = isLoopback(req)
+  const { isOwn } = context
   const askingIn = ({ answered }: RequestFacts): [RequestId, Stream][] =>
     isOwn ? [] : askingFor(parts, answered, session, owner)
   // Looked up now: the call may end with the answer.
@@ -51,13 +70,13 @@ export function watchOutcome(context: RequestContext): void {
 }
 
 /**
- * Notes which sessions the endpoint knows. Its 400 to one that was not handed out here becomes the
- * 404 of the specification: else, hosts keep it.
+ * Notes which sessions the endpoint knows. Its 400 to one that it does not know becomes the 404 of
+ * the specification: else, hosts keep it.
  */
 function watchSession(context: RequestContext): void {
-  const { instance, session, facts, isUnread, res } = context
+  const { session, facts, isUnread, res } = context
   const mayBegin = isUnread || facts.isInitialize
-  if (!mayBegin && (session === undefined || instance.sessions.isSeen(session))) return
+  if (!mayBegin && (session === undefined || isSeen(context, session))) return
   patchedResponse(res).changeHead(head => {
     if (head.status >= 200 && head.status < 300) see(context, head)
     if (isUnknownSession(context, head.status)) head.status = 404
@@ -65,12 +84,66 @@ function watchSession(context: RequestContext): void {
   })
 }
 
+/** For a response whose head nobody else sees, or one that is rewritten. */
+export function holdBadRequest(context: RequestContext): void {
+  const holder = holderFor(context)
+  if (holder !== undefined) patchedResponse(context.res).holdBy(holder)
+}
+
+/** The endpoint answers 400: what takes the response until it is known whether it stays so. */
+export function heldBadRequest(context: RequestContext): Layer | undefined {
+  const holder = holderFor(context)
+  return holder && patchedResponse(context.res).hold(holder, BAD_REQUEST)
+}
+
+function holderFor(context: RequestContext): Holder | undefined {
+  const { session, facts, isOwn } = context
+  return session === undefined || facts.isInitialize || isOwn || !isSeen(context, session)
+    ? undefined
+    : new BadOrLost(context, session)
+}
+
+const BAD_REQUEST = 400
+
+/** A 400 in a session that was begun here: it may be forgotten by now, or the request is bad. */
+class BadOrLost extends Holder {
+  readonly #context: RequestContext
+  readonly #session: string
+
+  constructor(context: RequestContext, session: string) {
+    super()
+    this.#context = context
+    this.#session = session
+  }
+
+  protected holds(status: number): boolean {
+    return status === 400
+  }
+
+  decide(held: HeldAnswer): void {
+    const { instance, req, owner } = this.#context
+    const facts = this.#context.learnParsed()
+    if (held.isUnwanted || facts.isInitialize || isAboutRequest(held.text, facts.requestIds))
+      return held.pass()
+    const { revision } = instance.sessions.of(owner, this.#session)
+    const session = { owner, name: this.#session, revision }
+    void instance.sessionPings.isLost(req, session).then(isLost => {
+      if (isLost) instance.debug('the endpoint has forgotten a session: its 400 becomes 404')
+      held.pass(isLost ? 404 : 400)
+    })
+  }
+}
+
 function isUnknownSession(context: RequestContext, status: number): boolean {
   const { instance, session, method } = context
-  if (status !== 400 || session === undefined || instance.sessions.isSeen(session)) return false
+  if (status !== 400 || session === undefined || isSeen(context, session)) return false
   if (context.learnParsed().isInitialize) return false
   instance.debug('%s in a session that was not begun here: its 400 becomes 404', method)
   return true
+}
+
+function isSeen({ known, instance }: RequestContext, session: string): boolean {
+  return known.seen?.isOver === false || instance.sessions.isSeen(session)
 }
 
 function see({ instance, session, owner }: RequestContext, head: HeadInMaking): void {
@@ -166,27 +239,30 @@ export function endSession(
   owner: string,
   isLost: boolean
 ): void {
-  const streams = parts.table.index.ofSession(session, owner)
+  const { table } = parts
+  const streams = table.index.ofSession(session, owner)
+  const ended = table.endedFor(session, owner)
   parts.debug(
     'session ended by %s: %d streams dropped',
     isLost ? 'the endpoint (404)' : 'DELETE',
-    streams.length
+    streams.length + ended.length
   )
   parts.sessions.delete(owner, session)
-  for (const ended of parts.sessionEnded) ended(session, owner)
+  for (const tell of parts.sessionEnded) tell(session, owner, isLost)
   for (const stream of streams) {
     // A lost session owes its callers an error.
     if (isLost) stream.fail('session-ended')
-    else if (stream.isEnded) parts.table.drop(stream)
     else stream.cancel()
   }
+  if (!isLost) for (const one of ended) table.drop(one)
 }
 
 /** The client has answered at the endpoint, not at the stream URL. */
-export function noteDirectAnswer(parts: InstanceParts, stream: Stream): void {
+export function noteDirectAnswer({ sessions }: InstanceParts, stream: Stream | Record): void {
+  const { owner, sessionId } = stream
   // A client that follows links may do both; it counts as one that waits.
-  if (stream.followsLinks) return
-  stream.noteDirectAnswer()
-  if (stream.sessionId !== undefined)
-    parts.sessions.noteDirectAnswer(stream.owner, stream.sessionId)
+  if (stream instanceof Stream ? stream.followsLinks : sessions.of(owner, sessionId).followsLinks)
+    return
+  if (stream instanceof Stream) stream.noteDirectAnswer()
+  if (sessionId !== undefined) sessions.noteDirectAnswer(owner, sessionId)
 }

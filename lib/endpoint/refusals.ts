@@ -1,15 +1,16 @@
 // Refusals of requests about streams.
 import type { StreamFault } from '../protocol/errors.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { type Denial, streamLabelIn } from './authorize.js'
 import { refuse } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
 
 interface Details {
-  readonly headers?: Record<string, string>
+  readonly headers?: { readonly [name: string]: string }
   /** For operators alone. */
   readonly why?: Denial | undefined
-  readonly stream?: Stream | undefined
+  readonly stream?: Stream | Record | undefined
 }
 
 export function refuseUrl(

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
-  isOversizedId,
   isRequest,
   type Message,
   messagesOf,
+  MOST_ID_LENGTH,
   type RequestMessage
 } from '../protocol/json-rpc.js'
 import { prefersStream } from '../protocol/prefer.js'
@@ -18,14 +18,15 @@ import {
 } from '../protocol/revisions.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
-import { headerOf, isForeignOrigin, pathOf, sessionOf } from '../access/guards.js'
-import type { BodyLimits } from '../http/counted-body.js'
+import { isForeignOrigin, pathOf } from '../access/guards.js'
+import type { BodyLimits } from '../http/read-ahead.js'
+import { isLoopback } from '../http/loopback.js'
 import type { SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { KeyedCall } from './keyed-call.js'
 import { isJsonRpc } from './mcp-request.js'
 import { RequestFacts } from './request-facts.js'
-import { readAhead } from '../http/read-ahead.js'
+import { type Parts, TriggerTable } from './triggers.js'
 import { isParsed, type KnownBody, memoryOfRequest, parsedBody } from '../http/request-body.js'
 import type { Capture } from '../http/capture-types.js'
 import type { ResponseCapture } from '../http/response-capture.js'
@@ -50,7 +51,7 @@ interface Opened {
 }
 
 const NO_MESSAGES: readonly Message[] = []
-const NO_FACTS = new RequestFacts(NO_MESSAGES)
+const NO_FACTS = new RequestFacts(NO_MESSAGES, new TriggerTable())
 const OVER: Next = () => undefined
 
 export class RequestContext<Instance extends InstanceParts = InstanceParts> {
@@ -64,11 +65,19 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** Who it is from; '' if that is unknown. */
   readonly owner: string
   readonly method: string
+  /** To whom it is special: nobody else is asked about it. */
+  parts: Parts
+  /** The middleware has sent it itself. */
+  readonly isOwn: boolean
   session: string | undefined
+  /** The cursor of a client that resumes at the endpoint. */
+  lastEventId: string | undefined
   /** As its client has sent it: endpoints rewrite it to please their SDK. */
   readonly accept: string
   /** What it prefers of how it is answered (RFC 7240). */
   readonly prefer: string | undefined
+  /** It names an MCP session or a protocol version: nothing but an MCP client does. */
+  readonly hasMcpHeaders: boolean
   /** The body of a POST, once it has been read; `undefined` where that could not be done. */
   body: unknown
   /** The body could not be read ahead: `learnParsed` looks whether a parser behind us has. */
@@ -83,8 +92,12 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   isBatch = false
   keyed: KeyedCall | undefined
   second: SecondChannel | undefined
-  #isLearnt = false
+  /** What becomes of its session is seen when its response is over, and not by its head alone. */
+  isWatched = false
   #path: string | undefined
+  /** The revision that its head names. */
+  readonly #revision: string | undefined
+  #known: SessionFacts | undefined
   /** Bytes of memory that the body takes, once it is parsed. */
   #memory: number | undefined
   #profile: ClientProfile | undefined
@@ -103,9 +116,22 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.identity = identity
     this.owner = identity.owner
     this.method = req.method ?? ''
-    this.session = sessionOf(req)
-    this.accept = req.headers.accept ?? ''
-    this.prefer = headerOf(req, 'prefer')
+    const { headers } = req
+    const revision = headers['mcp-protocol-version']
+    this.accept = headers.accept ?? ''
+    this.prefer = headers['prefer']?.toString()
+    this.lastEventId = headers['last-event-id']?.toString()
+    this.session = headers['mcp-session-id']?.toString()
+    this.hasMcpHeaders = this.session !== undefined || revision !== undefined
+    this.#revision = revision === undefined ? undefined : parseRevision(revision)
+    const { triggers } = instance
+    this.parts = triggers.byHead(req)
+    this.isOwn = isLoopback(req)
+    if (this.isOwn) this.parts |= triggers.byTrait('own')
+    if (identity.kind === 'failed') this.parts |= triggers.byTrait('owner-failed')
+    if (instance.isClosing) this.parts |= triggers.byTrait('leaving')
+    if (this.session !== undefined && this.session.length > MOST_ID_LENGTH)
+      this.parts |= triggers.byTrait('oversized')
   }
 
   /** The path as its client has named it, wherever the middleware is mounted. */
@@ -121,11 +147,12 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** What the session has negotiated, else what the request says in its head. */
   get revision(): string | undefined {
-    return this.#revisionIn(this.instance.sessions.of(this.owner, this.session))
+    return this.known.revision ?? this.#revision
   }
 
-  get lastEventId(): string | undefined {
-    return headerOf(this.req, 'last-event-id')
+  /** What is known of its session. */
+  get known(): SessionFacts {
+    return (this.#known ??= this.instance.sessions.of(this.owner, this.session))
   }
 
   get acceptsEvents(): boolean {
@@ -133,17 +160,11 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   }
 
   get prefersStream(): boolean {
-    const { prefer } = this
-    return prefer !== undefined && prefersStream(prefer)
-  }
-
-  /** It names an MCP session or a protocol version: nothing but an MCP client does. */
-  get hasMcpHeaders(): boolean {
-    return this.session !== undefined || this.req.headers['mcp-protocol-version'] !== undefined
+    return prefersStream(this.prefer)
   }
 
   get hasOversizedSession(): boolean {
-    return isOversizedId(this.session)
+    return this.session !== undefined && this.session.length > MOST_ID_LENGTH
   }
 
   /** It comes from a page that must not read streams. */
@@ -157,7 +178,12 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   }
 
   get profile(): ClientProfile {
-    return (this.#profile ??= this.#ownProfile())
+    if (this.#profile !== undefined) return this.#profile
+    const { instance, facts, known } = this
+    const profile = this.#profileOf(known)
+    const isDeclared = facts.declaresStreams || known.hasStreams
+    return (this.#profile =
+      isDeclared && instance.notifications !== 'never' ? declaring(profile) : profile)
   }
 
   /** By the stream's owner, as a cookie's may be another, and by its client if none is named. */
@@ -173,7 +199,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     const { notifications, resumeInterval, sessions } = this.instance
     const { isInitialize, declaresStreams } = this.facts
     if (notifications === 'never' || isInitialize) return undefined
-    const isAgreed = declaresStreams || sessions.of(this.owner, sessionId).hasStreams
+    const known = sessionId === this.session ? this.known : sessions.of(this.owner, sessionId)
+    const isAgreed = declaresStreams || known.hasStreams
     return isAgreed || notifications === 'always' ? resumeInterval : undefined
   }
 
@@ -205,21 +232,14 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     return { limit, budget, owner: this.owner }
   }
 
-  /** Reads the body ahead; what has been learnt of it before is not read again. */
-  readAhead(known: (body: KnownBody) => void): void {
-    const { body, text } = this
-    if (this.#isLearnt) known({ body, text, ...(this.#memory && { memory: this.#memory }) })
-    else readAhead(this.req, { ...this.bodyLimits, known })
-  }
-
   learn({ body, text, memory }: KnownBody): void {
-    this.#isLearnt = true
     this.isUnread = body === undefined
     this.body = body
     this.text = text
     this.#memory = memory
     this.messages = messagesOf(body)
-    this.facts = new RequestFacts(this.messages)
+    this.facts = new RequestFacts(this.messages, this.instance.triggers)
+    this.parts |= this.facts.parts
     this.isBatch = Array.isArray(body)
     this.#profile = undefined
   }
@@ -253,22 +273,11 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.text = undefined
   }
 
-  #revisionIn({ revision }: SessionFacts): string | undefined {
-    return revision ?? parseRevision(headerOf(this.req, 'mcp-protocol-version'))
-  }
-
-  #ownProfile(): ClientProfile {
-    const { instance, facts, owner, session } = this
-    const known = instance.sessions.of(owner, session)
-    const profile = this.#profileOf(known)
-    const isDeclared = facts.declaresStreams || known.hasStreams
-    return isDeclared && instance.notifications !== 'never' ? declaring(profile) : profile
-  }
-
   #profileOf(known: SessionFacts, opener?: ClientProfile): ClientProfile {
     const { primer, handoff } = this.instance
-    const revision = this.#revisionIn(known)
-    const hasAnnounced = known.followsLinks || this.prefersStream
+    const revision = known.revision ?? this.#revision
+    const hasAnnounced =
+      known.followsLinks || (this.prefer !== undefined && prefersStream(this.prefer))
     if (
       opener !== undefined &&
       (revision === undefined || !profileFor(revision, hasAnnounced).taken)

@@ -1,21 +1,20 @@
 // What the messages of a request say: read in one pass, and all that is kept of them while the
 // endpoint works.
-import { CLIENT_INFO, metaOf } from '../protocol/envelope.js'
+import { CLIENT_INFO } from '../protocol/envelope.js'
 import {
   cancelledRequest,
   isInexactId,
-  isInitialize,
   isObject,
   isOversizedId,
-  isRequest,
   isRequestId,
   isResponse,
   type Message,
   MOST_MESSAGES,
-  paramsOf,
+  objectIn,
   type RequestId
 } from '../protocol/json-rpc.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
+import type { Parts, TriggerTable } from './triggers.js'
 
 /** Names in `initialize` of the official SDKs and of the large hosts. */
 const KNOWN_CLIENTS = new RegExp(
@@ -25,7 +24,6 @@ const KNOWN_CLIENTS = new RegExp(
 )
 
 const NO_IDS: readonly RequestId[] = []
-const NO_NAMES: readonly string[] = []
 /** Messages that a debug line names. */
 const MOST_NAMED = 3
 /** Characters of a method, or of the name of a tool or a resource, that are kept. */
@@ -33,7 +31,11 @@ const LONGEST_NAME = 128
 
 export class RequestFacts {
   /** How many messages there are; 0: the body is not known, or there is none. */
-  count = 0
+  readonly count: number
+  /** It is a batch that is too large to be tracked: it passes to the endpoint untouched. */
+  readonly isTooMany: boolean
+  /** To whom its messages are special. */
+  parts: Parts = 0
   /** Ids of its requests, in order. */
   requestIds = NO_IDS
   /** Ids of the requests that its responses answer. */
@@ -54,18 +56,19 @@ export class RequestFacts {
   isInexact = false
   /** An id, or a progress token, is too long to be kept, or cannot be held. */
   isOversized = false
-  /** `params` of a request has a `_meta` or a `requestState`, in which tokens may stand. */
-  hasMeta = false
-  #named = NO_NAMES
+  #named = ''
 
-  constructor(messages: readonly Message[]) {
+  constructor(messages: readonly Message[], triggers: TriggerTable) {
     this.count = messages.length
-    for (const message of messages) this.#read(message)
-  }
-
-  /** It is a batch that is too large to be tracked: it passes to the endpoint untouched. */
-  get isTooMany(): boolean {
-    return this.count > MOST_MESSAGES
+    this.isTooMany = messages.length > MOST_MESSAGES
+    for (let i = 0; i < messages.length; i++) {
+      const message = messages[i] as Message
+      this.#read(message, triggers)
+      if (i < MOST_NAMED) this.#named += i === 0 ? nameOf(message) : `, ${nameOf(message)}`
+    }
+    if (this.isInexact) this.parts |= triggers.byTrait('inexact')
+    if (this.isOversized) this.parts |= triggers.byTrait('oversized')
+    if (this.answered.length > 0) this.parts |= triggers.byTrait('answers')
   }
 
   /** There are only responses. */
@@ -76,59 +79,64 @@ export class RequestFacts {
   /** What it asks for, such as `tools/call report`: for the debug log. */
   get inWords(): string {
     if (this.count === 0) return 'a request whose body is not known'
-    const rest = this.count - this.#named.length
-    const named = this.#named.join(', ')
-    return rest > 0 ? `${named} and ${rest} more` : named
+    const rest = this.count - MOST_NAMED
+    return rest > 0 ? `${this.#named} and ${rest} more` : this.#named
   }
 
-  #read(message: Message): void {
-    const { id, method, params } = message
-    if (isInexactId(id)) this.isInexact = true
-    if (isOversizedId(id)) this.isOversized = true
-    if (typeof method === 'string') this.#readCall(message, method)
+  #read(message: Message, triggers: TriggerTable): void {
+    const { id, method } = message
+    if (id !== undefined && isOversizedId(id)) {
+      this.isOversized = true
+      if (isInexactId(id)) this.isInexact = true
+    }
+    if (typeof method === 'string') this.#readCall(message, method, triggers)
     else if (isResponse(message)) this.answered = added(this.answered, message.id)
-    if (this.#named.length < MOST_NAMED) this.#name(method, params)
   }
 
-  #readCall(message: Message, method: string): void {
-    const params = paramsOf(message)
-    const isAsking = isRequest(message)
-    const isBeginning = isInitialize(message)
-    const isDiscovering = method === 'server/discover'
-    if (isAsking) this.requestIds = added(this.requestIds, message.id)
+  #readCall(message: Message, method: string, triggers: TriggerTable): void {
+    const { id } = message
+    const params = objectIn(message.params)
+    const meta = objectIn(params['_meta'])
+    this.parts |= triggers.byMessage(method, params, meta)
+    const isAsking = isRequestId(id)
+    if (isAsking) this.requestIds = added(this.requestIds, id)
     else {
       const cancelled = cancelledRequest(message)
       if (cancelled !== undefined) this.cancelled = added(this.cancelled, cancelled)
     }
+    const isBeginning = method === 'initialize'
+    const isDiscovering = method === 'server/discover'
     if (isBeginning) this.isInitialize = true
     else if (isDiscovering) this.isDiscovery = true
-    if (isBeginning || isObject(params['_meta']))
-      this.#readMeta(message, params, isBeginning || isDiscovering)
-    if (params['_meta'] !== undefined || params['requestState'] !== undefined) this.hasMeta = true
-    const { progressToken } = metaOf(params)
-    if (!isRequestId(progressToken)) return
+    if (isBeginning || params['_meta'] !== undefined)
+      this.#readClient(
+        message,
+        isBeginning ? params['clientInfo'] : meta[CLIENT_INFO],
+        isBeginning || isDiscovering
+      )
+    const { progressToken } = meta
+    if (progressToken === undefined || !isRequestId(progressToken)) return
     if (typeof progressToken === 'string' && isOversizedId(progressToken)) this.isOversized = true
     else if (isAsking) this.progressTokens = added(this.progressTokens, progressToken)
   }
 
   /** What it says of its client. */
-  #readMeta(message: Message, params: Record<string, unknown>, asksForCapabilities: boolean): void {
+  #readClient(message: Message, info: unknown, asksForCapabilities: boolean): void {
     if (declaresStreams(message)) {
       this.declaresStreams = true
       if (asksForCapabilities) this.declaresWhereAsked = true
     }
-    const info = isInitialize(message) ? params['clientInfo'] : metaOf(params)[CLIENT_INFO]
     if (isObject(info) && typeof info['name'] === 'string' && KNOWN_CLIENTS.test(info['name']))
       this.isOfKnownClient = true
   }
+}
 
-  #name(method: unknown, params: unknown): void {
-    const { name, uri } = (params ?? {}) as { name?: unknown; uri?: unknown }
-    const what = typeof name === 'string' ? name : typeof uri === 'string' ? bare(uri) : ''
-    const words = typeof method === 'string' ? method : 'an answer'
-    const text = what === '' ? words : `${words} ${shortened(what)}`
-    this.#named = [...this.#named, shortened(text)]
-  }
+function nameOf({ method, params }: Message): string {
+  const { name, uri } = (params ?? {}) as { name?: unknown; uri?: unknown }
+  const what = typeof name === 'string' ? name : typeof uri === 'string' ? bare(uri) : ''
+  const words = typeof method === 'string' ? method : 'an answer'
+  const text = what === '' ? words : `${words} ${what}`
+  return text.length > LONGEST_NAME ? shortened(text) : text
 }
 
 /** A URI without what may be secret in it: log-in, query, fragment. */
@@ -145,5 +153,5 @@ function added(ids: readonly RequestId[], id: RequestId): readonly RequestId[] {
 
 /** A copy, as a part of a string keeps all of it in memory. */
 function shortened(text: string): string {
-  return text.length <= LONGEST_NAME ? text : Buffer.from(text.slice(0, LONGEST_NAME)).toString()
+  return Buffer.from(text.slice(0, LONGEST_NAME)).toString()
 }

@@ -3,7 +3,7 @@ import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import { formatStreamName, type StreamName } from '../protocol/event-id.js'
 import { formatLink, STREAM_RELATION, streamTarget } from '../protocol/link-header.js'
 import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../protocol/prefer.js'
-import type { Tombstone } from '../streams/finished-streams.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { claim } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
@@ -33,7 +33,7 @@ export function writeEventsHead(res: ServerResponse): boolean {
 /** `name`: its name in the link. `false`: no answer can be given any more. */
 export function writeStreamHead(
   context: RequestContext,
-  found: Stream | Tombstone,
+  found: Stream | Record,
   name: StreamName = { id: found.id, start: 0 }
 ): boolean {
   const { res } = context

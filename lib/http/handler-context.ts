@@ -2,6 +2,7 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import { channel } from 'node:diagnostics_channel'
 import { isObject, type Message } from '../protocol/json-rpc.js'
+import { Waiting } from '../streams/due-queue.js'
 import type { Stream } from '../streams/stream.js'
 import type { StreamState } from '../streams/stream-types.js'
 import { runOutsideBy } from '../streams/timer.js'
@@ -36,10 +37,10 @@ export interface CurrentStream {
   /**
    * A link to a resource, for the `content` of a tool's result: a download URL on this endpoint
    * that serves the bytes, with ranges. It is good for the owner and the session of this call, or
-   * for `anyone` who has it, until `ttl` is over, the session ends, or the whole has been delivered
-   * once. The resource is not opened before somebody asks for it. Needs the option `resources`,
-   * whose limits hold. Also `link()` of the middleware, which is there where `currentStream()` is
-   * `undefined`.
+   * for `anyone` who has it, until `ttl` is over, the session ends, or ten seconds after the whole
+   * was first delivered to a request without `Range`. The resource is not opened before somebody
+   * asks for it. Needs the option `resources`, whose limits hold. Also `link()` of the middleware,
+   * which is there where `currentStream()` is `undefined`.
    *
    * @param uri what the option's `open` gets: an absolute URI of at most 4,096 characters.
    * @throws {TypeError} naming what is wrong with the URI or with an option.
@@ -51,7 +52,7 @@ export interface CurrentStream {
 /** Options of a link that a handler gives out. */
 export interface LinkOptions {
   /**
-   * Milliseconds for which it is valid, 1 to 2,147,483,647, unless it has been used up before.
+   * Milliseconds for which it is valid, 1 to 2,147,483,647, unless it was delivered whole before.
    * Default: `ticketTtl` of the option `resources`.
    */
   readonly ttl?: number | undefined
@@ -61,7 +62,7 @@ export interface LinkOptions {
    */
   readonly filename?: string | undefined
   /**
-   * Whoever has the link may open it once, without a session and without credentials, and the
+   * Whoever has the link may open it, without a session and without credentials, and the
    * endpoint is not asked whether it admits them. Default: `false`, only the owner of the call, in
    * its session.
    */
@@ -99,11 +100,15 @@ interface PartsCollector {
   partial(text: string): boolean
 }
 
-/** One request on its way through the endpoint. */
-export class HandlerContext implements CurrentStream {
+interface Instance {
+  readonly newId: () => string
+}
+
+/** What the code works for that is behind us; it may have to wait. */
+export class HandlerContext extends Waiting implements CurrentStream {
   /** The instance that the request belongs to. */
-  readonly instance: object
-  readonly id: string
+  readonly instance: Instance
+  #id: string | undefined
   /** Set when the response is taken. */
   stream: Stream | undefined
   collector: PartsCollector | undefined
@@ -113,14 +118,30 @@ export class HandlerContext implements CurrentStream {
   #abort: AbortController | undefined
   readonly #makeLink: MakeLink | undefined
 
-  constructor(instance: object, id: string, makeLink?: MakeLink) {
+  /** @param due called where it has waited. */
+  constructor(instance: Instance, makeLink: MakeLink | undefined, due: () => void = NOTHING) {
+    super(due)
     this.instance = instance
-    this.id = id
     this.#makeLink = makeLink
+  }
+
+  /** Made on demand: most JSON answers need none. */
+  get id(): string {
+    return (this.#id ??= this.instance.newId())
   }
 
   get state(): StreamState {
     return this.stream?.state ?? 'live'
+  }
+
+  /** The handler destroys or ends the socket of its request. `true`: that stays. */
+  socketEnded(_socket: unknown): boolean {
+    return false
+  }
+
+  /** Its client is to be disconnected as soon as there is a connection. */
+  protected get isToDisconnect(): boolean {
+    return this.#pendingDisconnect !== undefined
   }
 
   get signal(): AbortSignal {
@@ -159,7 +180,7 @@ export class HandlerContext implements CurrentStream {
   }
 
   /** What was asked for before takes effect. Again when the call goes on in another stream. */
-  take(stream: Stream): void {
+  goesOnIn(stream: Stream): void {
     this.stream = stream
     if (this.#abort !== undefined) abortWith(stream.signal, this.#abort)
   }
@@ -169,6 +190,8 @@ export class HandlerContext implements CurrentStream {
       this.stream?.readers.current?.disconnect(this.#pendingDisconnect.retry)
   }
 }
+
+const NOTHING = (): void => undefined
 
 /** A handler keeps one signal, although its call may go on in another stream. */
 function abortWith(signal: AbortSignal, abort: AbortController): void {

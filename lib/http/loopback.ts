@@ -31,6 +31,9 @@ const MARK = Symbol.for('express-mcp-streams.memory-socket')
 /** The parsed message that is sent over it, so that its bytes need not be parsed. */
 const CARRIED = Symbol.for('express-mcp-streams.memory-message')
 
+/** What a request is about that is none of its client's. */
+const NOTE = Symbol.for('express-mcp-streams.memory-note')
+
 /** Marks the server's end of a connection that a request of another instance comes over. */
 const RELAYED = Symbol.for('express-mcp-streams.relayed-socket')
 
@@ -102,6 +105,11 @@ export function isLoopback({ socket }: { readonly socket: object }): boolean {
   return MARK in socket
 }
 
+/** What a request of ours was sent with; `undefined`: it says what its client has to say. */
+export function noteOf({ socket }: { readonly socket: object }): unknown {
+  return (socket as { readonly [NOTE]?: unknown })[NOTE]
+}
+
 /** The parsed body of our own request, which does not keep it; `undefined`: it must be read. */
 export function takeCarried({ socket }: { readonly socket: object }): unknown {
   const carried = (socket as { readonly [CARRIED]?: unknown })[CARRIED]
@@ -109,10 +117,20 @@ export function takeCarried({ socket }: { readonly socket: object }): unknown {
   return carried
 }
 
-/** To the server, it comes from where `original` does. `message`: its one request, parsed. */
+/** What guards ask of a socket, once it may have been closed. */
+export function standInFor(socket: Socket): Socket {
+  const { server } = socket as { readonly server?: unknown }
+  return { ...socketFactsOf(socket), server } as unknown as Socket
+}
+
+/**
+ * To the server, it comes from where `original` does. `message`: its one request, parsed. `note`:
+ * what `noteOf` is to tell of that.
+ */
 export function memoryConnection(
   original: Socket,
-  message?: unknown
+  message?: unknown,
+  note?: unknown
 ): { readonly client: Duplex; readonly server: Duplex } {
   const source = original as unknown as Record<string, unknown>
   const facts = FACTS.map(name => [name, source[name]] as const)
@@ -120,7 +138,7 @@ export function memoryConnection(
     const question = source[name]
     return typeof question === 'function' ? [[name, question.bind(original)] as const] : []
   })
-  return connected([...facts, ...questions, [MARK, true], [CARRIED, message]])
+  return connected([...facts, ...questions, [MARK, true], [CARRIED, message], [NOTE, note]])
 }
 
 function connected(properties: readonly (readonly [PropertyKey, unknown])[]): {

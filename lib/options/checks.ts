@@ -82,7 +82,7 @@ export function membersOf<Options>(checks: Checks<Options>, otherwise: string): 
 /** Characters of a text that a message shows. */
 const LONGEST_SHOWN = 40
 
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   if (typeof value === 'string') return `'${escaped(value, LONGEST_SHOWN)}'`
   if (typeof value === 'function') return 'a function'
   if (Array.isArray(value)) return 'a list'

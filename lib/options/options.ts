@@ -12,6 +12,7 @@ import {
   oneOf,
   orFalse,
   orNull,
+  shown,
   wholeNumber
 } from './checks.js'
 import {
@@ -288,7 +289,8 @@ export const OPTIONS = {
     check: checkResumeInterval,
     read: (_, options) => {
       const interval = intervalOf(options)
-      warnOfSeconds(interval.max)
+      if (interval.max > SECONDS_OF_A_DAY)
+        warnOfUnit('resumeInterval', `seconds: ${interval.max} are more than a day`)
       return interval
     }
   },
@@ -302,7 +304,7 @@ export const OPTIONS = {
     default: undefined
   },
   allowedOrigins: {
-    check: must(isOrigins, "must be a list of origins such as 'https://app.example', or ['*']"),
+    check: checkOrigins,
     read: (value: readonly string[] = []): ReadonlySet<string> =>
       new Set(value.map(origin => origin.toLowerCase()))
   },
@@ -341,7 +343,15 @@ export type Settings = SettingsOf<typeof OPTIONS, McpStreamsOptions>
 export function parseOptions(options: McpStreamsOptions = {}): Settings {
   if (isRequestOfHttp(options))
     throw new TypeError('mcpStreams: mount what it returns, `mcpStreams()`, not `mcpStreams`')
-  return settingsFrom('mcpStreams', OPTIONS, options)
+  if (Array.isArray(options)) throw new TypeError('mcpStreams: options must be an object')
+  const settings = settingsFrom('mcpStreams', OPTIONS, options, ELSEWHERE)
+  for (const { names, unit, least, text } of UNITS)
+    for (const name of names) {
+      const value = options[name]
+      if (typeof value === 'number' && value > 0 && value < least)
+        warnOfUnit(name, `${unit}: ${value} are ${text}`)
+    }
+  return settings
 }
 
 /** Whether a framework has called the factory as if it were the middleware. */
@@ -387,13 +397,47 @@ const checkSeconds = membersOf<NonNullable<McpStreamsOptions['resumeInterval']>>
   'must be an object with `min` and `max` in seconds, 0 or more'
 )
 
-function warnOfSeconds(max: number): void {
-  if (max > SECONDS_OF_A_DAY)
-    process.emitWarning(
-      `mcpStreams: option \`resumeInterval\` is in seconds: ${max} are more than a day`,
-      { code: 'MCP_STREAMS_SECONDS' }
-    )
+/** Values that nobody means in the unit of their option. */
+const UNITS = [
+  {
+    names: ['window', 'retry', 'keepAlive', 'disconnectAfter', 'upgradeAfter', 'jsonKeepAlive'],
+    unit: 'milliseconds',
+    least: 100,
+    text: 'less than a tenth of a second'
+  },
+  {
+    names: ['maxStreamBytes', 'maxBytes', 'maxBodyBytes'],
+    unit: 'bytes',
+    least: 1024,
+    text: 'less than a kibibyte'
+  }
+] as const
+
+const warned = new Set<string>()
+
+/** Once for each option: many instances may be made with the same ones. */
+function warnOfUnit(name: keyof McpStreamsOptions, text: string): void {
+  if (warned.has(name)) return
+  warned.add(name)
+  process.emitWarning(`mcpStreams: option \`${name}\` is in ${text}`, {
+    code: 'MCP_STREAMS_UNIT'
+  })
 }
+
+const instead = (name: keyof McpStreamsOptions): string => `: did you mean \`${name}\`?`
+
+/** What options of other libraries are called, and what there is in their place. */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['heartbeat', instead('keepAlive')],
+  ['ping', instead('keepAlive')],
+  ['ttl', instead('window')],
+  ['path', ": mount it there, as in app.use('/mcp', mcpStreams())"],
+  ['store', instead('backplane')],
+  ['redis', instead('backplane')],
+  ['url', instead('backplane')],
+  ['cors', instead('allowedOrigins')],
+  ['origin', instead('allowedOrigins')]
+])
 
 function progressSettings(
   option: McpStreamsOptions['progress']
@@ -426,13 +470,30 @@ function checkSessions(value: unknown): Fault | undefined {
     : isSessions(value)
 }
 
-function isOrigins(value: unknown): boolean {
-  const isOrigin = (origin: unknown): boolean =>
+const ORIGINS = "must be a list of origins such as 'https://app.example', or ['*']"
+
+function checkOrigins(value: unknown): Fault | undefined {
+  if (!Array.isArray(value)) return { text: ORIGINS, given: shown(value) }
+  const bad: unknown = value.find(origin => !isOrigin(origin))
+  return value.every(isOrigin) ? undefined : { text: `${ORIGINS}${excess(bad)}`, given: shown(bad) }
+}
+
+function isOrigin(origin: unknown): boolean {
+  return (
     origin === '*' ||
     (typeof origin === 'string' &&
       URL.canParse(origin) &&
       isBareOrigin(new URL(origin), origin.toLowerCase()))
-  return Array.isArray(value) && value.every(isOrigin)
+  )
+}
+
+/** What an origin that is none has too much, or too little. */
+function excess(origin: unknown): string {
+  if (typeof origin !== 'string') return ''
+  if (!origin.includes('://')) return ', each with its scheme'
+  const [, path] = /^[^:]+:\/\/[^/]+(\/.*)/s.exec(origin) ?? []
+  if (path === undefined) return ''
+  return path === '/' ? ', without a slash at the end' : ', without a path'
 }
 
 /**

@@ -33,19 +33,24 @@ export type SettingsOf<Table, Options> = {
  * Checks the options of a function and fills in the defaults. `undefined` means absent.
  *
  * @param of the function, as messages name it.
+ * @param elsewhere what is said of names that other libraries have for an option, or for something
+ * else.
  * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
  */
 export function settingsFrom<Options extends object, Table extends Schema<Options>>(
   of: string,
   table: Table & Schema<Options>,
-  options: Options
+  options: Options,
+  elsewhere: ReadonlyMap<string, string> = new Map()
 ): SettingsOf<Table, Options> {
   if (typeof options !== 'object' || (options as object | null) === null)
     throw new TypeError(`${of}: options must be an object`)
   const names = Object.keys(table) as (keyof Options & string)[]
   for (const name of Object.keys(options))
     if (!Object.hasOwn(table, name))
-      throw new TypeError(`${of}: unknown option \`${name}\`${didYouMean(name, names)}`)
+      throw new TypeError(
+        `${of}: unknown option \`${name}\`${elsewhere.get(name) ?? didYouMean(name, names)}`
+      )
   for (const name of names) {
     const { check, unit, isRequired }: Option<Options[typeof name], Options> = table[name]
     const value = options[name]

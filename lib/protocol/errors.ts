@@ -96,7 +96,7 @@ export function faultError(fault: StreamFault): ErrorObject {
 export class StreamError extends Error {
   readonly code: StreamFault
 
-  constructor(code: StreamFault, options?: ErrorOptions) {
+  constructor(code: StreamFault, options?: { readonly cause?: unknown }) {
     super(faultMessage(code), options)
     this.name = 'StreamError'
     this.code = code

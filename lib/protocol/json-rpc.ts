@@ -51,11 +51,6 @@ export function messagesOf(body: unknown): readonly Message[] {
 /** The most messages in a body whose response is kept. Official servers accept as many. */
 export const MOST_MESSAGES = 100
 
-/** Whether a batch is too large to be tracked: it passes to the endpoint untouched. */
-export function isTooMany(messages: readonly Message[]): boolean {
-  return messages.length > MOST_MESSAGES
-}
-
 export type RequestMessage = Message & { readonly id: RequestId; readonly method: string }
 
 export function isRequest(message: Message): message is RequestMessage {

@@ -60,6 +60,16 @@ export function streamParameters(requestUrl: string): string[] {
     .map(valueOf)
 }
 
+/** The names of the parameters in a query, up to the length of one that is looked through. */
+export function parameterNames(requestUrl: string): string[] {
+  const mark = requestUrl.indexOf('?')
+  if (mark < 0 || requestUrl.length > LONGEST_FIELD) return []
+  return requestUrl
+    .slice(mark + 1)
+    .split('&')
+    .map(nameOf)
+}
+
 /** The URL of the first link with a relation; what does not conform to RFC 8288 is skipped. */
 export function findLink(value: string | null, relation: string, base: string): URL | undefined {
   for (const [target, parameters] of linksIn(value ?? '')) {
@@ -89,13 +99,17 @@ const LINK_VALUE = /<([^<>"\s]*)>((?:[^<",]|"(?:[^"\\]|\\.)*")*)(?=,|$)/
 const REL_PARAMETER = /^(?:[^"]|"(?:[^"\\]|\\.)*")*?;\s*rel\s*=\s*(?:"([^"]*)"|([^\s";]*))/i
 
 function isStreamParameter(part: string): boolean {
+  return nameOf(part) === STREAM_PARAMETER
+}
+
+function nameOf(part: string): string {
   const end = part.indexOf('=')
   const name = end < 0 ? part : part.slice(0, end)
-  return (
-    name === STREAM_PARAMETER ||
-    (name.length <= 18 && name.includes('%') && decode(name) === STREAM_PARAMETER)
-  )
+  return name.includes('%') && name.length <= LONGEST_NAME ? decode(name) : name
 }
+
+/** Characters of a name that are decoded at most: each name that has a meaning is shorter. */
+const LONGEST_NAME = 32
 
 function valueOf(part: string): string {
   const end = part.indexOf('=')

@@ -68,7 +68,7 @@ export function resultResponse(id: RequestId, result: unknown): string {
   return JSON.stringify({ jsonrpc: '2.0', id, result })
 }
 
-const STREAM_METHODS = ['stream/resume', 'stream/poll', 'stream/poll/all'] as const
+export const STREAM_METHODS = ['stream/resume', 'stream/poll', 'stream/poll/all'] as const
 
 export type StreamMethod = (typeof STREAM_METHODS)[number]
 

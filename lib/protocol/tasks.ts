@@ -11,11 +11,17 @@ export const MISSING_CLIENT_CAPABILITY = -32021
 
 export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled'
 
-const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel', 'tasks/result', 'tasks/list'] as const
-export type TaskMethod = (typeof METHODS)[number]
+export const TASK_METHODS = [
+  'tasks/get',
+  'tasks/update',
+  'tasks/cancel',
+  'tasks/result',
+  'tasks/list'
+] as const
+export type TaskMethod = (typeof TASK_METHODS)[number]
 
 export function taskMethodOf({ method }: Message): TaskMethod | undefined {
-  return METHODS.find(name => name === method)
+  return TASK_METHODS.find(name => name === method)
 }
 
 /** Whether a request of 2026-07-28 declares the extension; it does so for itself alone. */

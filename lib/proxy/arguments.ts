@@ -1,5 +1,6 @@
 // The command line of `proxy`: every option of the middleware is a flag, which it checks itself.
 import { isObject } from '../protocol/json-rpc.js'
+import { urlOfHost } from './hosts.js'
 
 /** The command line is invalid; the message says why. */
 export class UsageError extends Error {}
@@ -8,6 +9,10 @@ export interface Arguments {
   readonly url: URL
   readonly port: number
   readonly host: string
+  /** As `URL` writes them, or `*` for all. */
+  readonly allowedHosts: ReadonlySet<string>
+  /** What clients call the endpoint, where they do not name it as it is. */
+  readonly publicUrl: URL | undefined
   /** Milliseconds that running calls have when the process is told to stop. */
   readonly drain: number
   readonly isVerbose: boolean
@@ -51,10 +56,13 @@ export function parse(args: readonly string[], { env, readFile }: Environment) {
   const redisSecret = take('redis-secret')
   const sessionsSecret = take('sessions-secret')
   const config = take('config')
+  const publicUrl = take('public-url')
   const given = {
-    url: targetOf(address),
+    url: httpUrl(address),
     port: wholeNumber('port', take('port') ?? '3001', 65_535),
     host: take('host') ?? '127.0.0.1',
+    allowedHosts: new Set((take('allowed-hosts')?.split(',') ?? []).map(hostOf)),
+    publicUrl: publicUrl === undefined ? undefined : httpUrl(publicUrl),
     drain: wholeNumber('drain', take('drain') ?? '20000', AN_HOUR),
     isVerbose: take('verbose') !== undefined,
     redis: redis === undefined ? undefined : { url: redis, secret: redisSecret }
@@ -94,7 +102,13 @@ function flagsIn(args: readonly string[]): { flags: Map<string, string>; targets
   return { flags, targets }
 }
 
-function targetOf(address: string): URL {
+function hostOf(name: string): string {
+  const host = name.trim() === '*' ? '*' : urlOfHost(name.trim())?.host
+  if (host === undefined) throw new UsageError(`--allowed-hosts: ${name} is no host name`)
+  return host
+}
+
+function httpUrl(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new UsageError(`${address} is no http(s) URL`)

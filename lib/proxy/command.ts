@@ -23,12 +23,16 @@ https://mcp.example/mcp it is http://127.0.0.1:3001/mcp. /healthz says that it r
 
   --port             Default: 3001.
   --host             The address to listen at. Default: 127.0.0.1, this machine only.
+  --allowed-hosts    The names that clients may call it by, with commas; * for all. Default: those
+                     of this machine where it listens at this machine only, elsewhere all.
+  --public-url       The URL that clients have, where it is another than the one that they ask,
+                     as behind a proxy that changes the host or the path: for OAuth.
   --<option>         Any option of mcpStreams() that is no function, its value JSON or text:
                      --retry 1000, --disconnect-after 25000, --tasks '{"after": 2000}',
                      --allowed-origins https://app.example,https://other.example
   --tasks            Tasks, with their defaults.
   --config           A file with such options, as a JSON object. Flags go before it.
-  --sessions-secret  Sessions survive a restart of the endpoint; 16 characters or more.
+  --sessions-secret  Sessions survive restarts of the endpoint and the proxy; 16 characters or more.
   --redis            The URL of a Redis: several proxies are one service. Needs the package
                      redis beside this one.
   --redis-secret     What these proxies share; 16 characters or more.
@@ -76,10 +80,14 @@ export async function proxy(args: readonly string[], around: Surroundings): Prom
     around.err(error.message)
     return 2
   }
-  const { url, port, host, drain, isVerbose, options } = given
+  const { url, port, host, drain, isVerbose, options, allowedHosts, publicUrl } = given
+  const warn = (line: string): void => around.err(line)
   const server = gateway({
-    target: new Target(url, line => around.err(line)),
+    target: new Target(url, warn),
     streams,
+    allowedHosts,
+    publicUrl,
+    warn,
     // They have been checked with the other options.
     allowedOrigins: new Set([options['allowedOrigins'] ?? []].flat().map(lower)),
     log: isVerbose ? line => around.out(line) : undefined

@@ -23,6 +23,9 @@ const FRAMING = /^(?:content-length|transfer-encoding)$/
 /** `Accept-Encoding`, because nothing can be made of an event stream that is compressed. */
 const REPLACED = /^(?:host|accept-encoding|expect|x-forwarded-for)$/
 
+/** From a flat list of names and values into another. */
+export type ChangeHeaders = (headers: string[]) => string[]
+
 export class Target {
   readonly url: URL
   readonly #request: typeof http.request
@@ -41,8 +44,12 @@ export class Target {
     this.#agent = new Agent({ keepAlive: true, timeout: IDLE_TIMEOUT })
   }
 
-  /** Whatever the request line says: the target's URL, and the client's query if that has none. */
-  forward(req: http.IncomingMessage, res: http.ServerResponse): void {
+  /**
+   * Whatever the request line says: the target's URL, and the client's query if that has none.
+   *
+   * @param changed what the client gets of the headers of the target's response.
+   */
+  forward(req: http.IncomingMessage, res: http.ServerResponse, changed: ChangeHeaders): void {
     const query = /\?.*/.exec(req.url ?? '')?.[0] ?? ''
     const { pathname, search, hostname, port } = this.url
     const out = this.#request({
@@ -55,26 +62,46 @@ export class Target {
     })
     let answering: http.IncomingMessage | undefined
     let isOver = false
-    // So do we, and do not end what has no end.
-    const brokenOff = (): void => {
+    const failed = (why: string): void => {
       if (isOver || res.destroyed) return
-      this.#warn('the target has broken off its response')
-      res.destroy()
+      isOver = true
+      this.#warn(`the target ${why}`)
+      // What has begun is broken off as well: it must not seem to be whole.
+      if (res.headersSent) res.destroy()
+      else refuse(res)
+      out.destroy()
     }
+    const brokenOff = (): void => failed('has broken off its response')
     out.on('response', response => {
       answering = response
+      const fault = faultIn(response)
+      if (fault !== undefined) return failed(`has not answered: ${fault}`)
       this.#warnOfRedirect(response)
       response.once('error', brokenOff)
-      answer(response, res)
+      // A target that has said all before it has read all may not read any more.
+      response.once('end', () => out.writableFinished || out.destroy())
+      // By then all has been parsed that has come with the head: mostly the whole body. To the
+      // middleware that is a call that is over at once, which costs least.
+      process.nextTick(() => {
+        if (!isOver && !res.destroyed) answer(response, res, changed(headersIn(response)))
+      })
     })
-    out.on('socket', socket => this.#limitConnecting(socket))
+    out.on('upgrade', (_response, socket) => {
+      socket.destroy()
+      failed('has not answered: it would switch protocols')
+    })
+    out.on('socket', socket => this.#prepare(socket))
     out.on('error', (error: NodeJS.ErrnoException) => {
       // Node takes a response without a length for whole, however its connection ends.
       if (answering?.complete === false) return brokenOff()
-      if (answering !== undefined || isOver || res.destroyed) return
       // Where several addresses were tried in vain, the message is empty.
-      this.#warn(`the target has not answered: ${escaped(error.message || `${error.code}`, 200)}`)
-      refuse(res)
+      if (answering === undefined)
+        failed(`has not answered: ${escaped(error.message || `${error.code}`, 200)}`)
+    })
+    out.once('close', () => {
+      if (answering === undefined) failed('has not answered')
+      // Nobody reads the rest, and its client may read the answer only when it has sent all.
+      req.unpipe(out).resume()
     })
     res.once('close', () => {
       isOver = true
@@ -102,8 +129,10 @@ export class Target {
     return passed
   }
 
-  #limitConnecting(socket: Socket): void {
+  /** A socket that is not connecting has been prepared by an earlier request. */
+  #prepare(socket: Socket): void {
     if (!socket.connecting) return
+    readToTheEnd(socket)
     const late = (): void =>
       void socket.destroy(new Error(`no connection within ${CONNECT_TIMEOUT / 1000} s`))
     const timer = setTimeout(late, CONNECT_TIMEOUT)
@@ -120,32 +149,57 @@ export class Target {
   }
 }
 
-function answer(response: http.IncomingMessage, res: http.ServerResponse): void {
-  const isPassed = passing(response.headers.connection)
-  const headers = headersWhere(
-    response.rawHeaders,
+/** What Node would write nowhere, as it throws; with its insecure parser, it reads more. */
+const NO_TEXT = /[^\t\x20-\x7e\x80-\xff]/
+const NO_NAME = /[^\w!#$%&'*+.^`|~-]/
+
+/** Why a head cannot be passed on; `undefined`: it can. */
+function faultIn({
+  statusCode = 0,
+  statusMessage = '',
+  rawHeaders
+}: http.IncomingMessage): string | undefined {
+  if (statusCode < 200 || statusCode > 999) return `its status is ${statusCode}`
+  if (NO_TEXT.test(statusMessage)) return 'its reason phrase has control characters'
+  const isBad = (text: string, i: number): boolean => (i % 2 === 0 ? NO_NAME : NO_TEXT).test(text)
+  return rawHeaders.some(isBad) ? 'a header has characters that none may have' : undefined
+}
+
+function headersIn({ headers, rawHeaders }: http.IncomingMessage): string[] {
+  const isPassed = passing(headers.connection)
+  return headersWhere(
+    rawHeaders,
     name => isPassed(name) && name.toLowerCase() !== 'transfer-encoding'
   )
-  // By then all has been parsed that has come with the head: mostly the whole body. To the
-  // middleware that is a call that is over at once, which costs least.
-  process.nextTick(() => {
-    if (res.destroyed) return
-    res.writeHead(response.statusCode ?? 502, response.statusMessage, headers)
-    if (response.complete) {
-      let last: Buffer | undefined
-      // From Node 26 on, `read()` gives one chunk.
-      while (response.readableLength > 0) {
-        if (last !== undefined) res.write(last)
-        last = response.read() as Buffer
-      }
-      res.end(last)
-      response.resume()
-    } else {
-      // The rest may be long in coming.
-      res.flushHeaders()
-      response.pipe(res)
+}
+
+function answer(response: http.IncomingMessage, res: http.ServerResponse, headers: string[]): void {
+  res.writeHead(response.statusCode as number, response.statusMessage, headers)
+  if (response.complete) {
+    let last: Buffer | undefined
+    // From Node 26 on, `read()` gives one chunk.
+    while (response.readableLength > 0) {
+      if (last !== undefined) res.write(last)
+      last = response.read() as Buffer
     }
-  })
+    res.end(last)
+    response.resume()
+  } else {
+    // The rest may be long in coming.
+    res.flushHeaders()
+    response.pipe(res)
+  }
+}
+
+/**
+ * A write that fails does not end a connection: what the target has sent before it closed is read
+ * first, such as a 401 that did not wait for the body. Then reading ends, or fails, by itself.
+ */
+function readToTheEnd(socket: Socket): void {
+  const write = socket._write.bind(socket)
+  const writev = socket._writev?.bind(socket)
+  socket._write = (chunk, encoding, done) => write(chunk, encoding, () => done())
+  if (writev !== undefined) socket._writev = (chunks, done) => writev(chunks, () => done())
 }
 
 /** Says which headers are not of one connection; `connection` may name more that are. */

@@ -1,14 +1,15 @@
 // One client connection: a cursor that pulls from a stream's log, without a queue.
-import { formatPrimerId, label } from '../protocol/event-id.js'
+import { label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import { KEEP_ALIVE_COMMENT, primerText, retryFieldText } from '../protocol/sse-writer.js'
+import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
+import type { Record } from '../streams/record.js'
 import type { Retained } from '../streams/retained.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
-import { Timer } from '../streams/timer.js'
-import { type Sink, SinkWriter } from './sink.js'
+import { firstBlock, lastBlock } from './opening.js'
+import { type Sink, SinkWriter, SocketRelease } from './sink.js'
 import type { Stallable } from './stall-watch.js'
 
 export interface ConnectionOptions {
@@ -17,7 +18,7 @@ export interface ConnectionOptions {
   /** Reconnection time sent when the connection is disconnected at will, in milliseconds. */
   readonly retryAtWill: number
   /** Called with a stream whose connection broke while it had more to send. */
-  readonly lost: (stream: Stream) => void
+  readonly lost: (stream: Stream | Record) => void
   readonly debug: (format: string, ...args: unknown[]) => void
 }
 
@@ -432,73 +433,4 @@ export class Connection implements Reader, SegmentReader, Stallable {
 
 function flush(connection: Connection): void {
   connection.flush()
-}
-
-/**
- * The first block; '' if there is none. `undefined`: none yet, because a reconnection time without
- * an id must stand in front of an event.
- */
-function firstBlock(
-  stream: Stream,
-  cursor: number,
-  { primer }: ClientProfile,
-  configured: number | null,
-  hasMore: boolean
-): string | undefined {
-  // A client would keep the `retry` of a handshake for all later streams.
-  const retry = stream.isHandshake || stream.isEphemeral ? null : configured
-  if (primer !== 'none') return primerText(primer, primerId(stream, cursor, 0), retry)
-  if (retry === null) return ''
-  if (hasMore) return retryFieldText(retry)
-  return stream.isEnded ? '' : undefined
-}
-
-/** The last block of a client that is disconnected at will: an id to come back with. */
-function lastBlock(
-  stream: Stream,
-  cursor: number,
-  { primer }: ClientProfile,
-  retry: number
-): string {
-  return primer === 'none'
-    ? retryFieldText(retry)
-    : primerText(primer, primerId(stream, cursor, 1), retry)
-}
-
-/** Each connection has two such ids of its own: one for the first block, one for the last. */
-function primerId(stream: Stream, cursor: number, more: number): string {
-  return formatPrimerId(stream, cursor, stream.readers.count * 2 - 1 + more)
-}
-
-/** Closes a socket when the process is about to end: with its response, or at a deadline. */
-class SocketRelease {
-  #deadline: Timer | undefined
-  #onReleased: (() => void) | undefined
-
-  /** @param onReleased called when the socket has closed, or is left to other code. */
-  constructor(sink: Sink, onReleased: () => void) {
-    this.#onReleased = onReleased
-    sink.closeSocket(() => this.released())
-  }
-
-  /** Whether the socket is still waited for. */
-  get isPending(): boolean {
-    return this.#onReleased !== undefined
-  }
-
-  /** Sets the deadline, in milliseconds; `cut` destroys the response. */
-  within(patience: number, cut: () => void): void {
-    this.#deadline ??= new Timer(() => {
-      cut()
-      setImmediate(() => this.released())
-    })
-    this.#deadline.start(patience)
-  }
-
-  released(): void {
-    const onReleased = this.#onReleased
-    this.#onReleased = undefined
-    this.#deadline?.stop()
-    onReleased?.()
-  }
 }

@@ -1,6 +1,6 @@
 // Answers that are written whole: all of a kept result share its bytes, counted once.
 import { Holding, type HoldingBudget } from '../streams/stream-types.js'
-import type { Sink } from './sink.js'
+import { type Sink, SocketRelease } from './sink.js'
 import type { Stallable, StallWatch } from './stall-watch.js'
 
 /** A kept result, or the part of it that stands in each of its answers. */
@@ -14,6 +14,8 @@ export interface KeptText {
 export interface OutgoingAnswer {
   readonly key: unknown
   readonly parts: readonly Uint8Array[]
+  /** The connection has broken before the socket had taken everything. */
+  readonly onLost?: () => void
 }
 
 export function sizeOf({ parts }: OutgoingAnswer): number {
@@ -45,8 +47,16 @@ export class OutgoingAnswers {
     return { key, parts: [Buffer.from(text.slice(0, at)), shared, Buffer.from(after)] }
   }
 
-  /** Writes an answer and ends it, and counts what its socket has not taken until it has. */
-  write(sink: Sink, owner: string, { key, parts }: OutgoingAnswer): void {
+  /** Those that their sockets have not taken yet. */
+  *[Symbol.iterator](): Generator<Answer> {
+    for (const { answers } of this.#unread.values()) yield* answers
+  }
+
+  /**
+   * Writes an answer and ends it, and counts what its socket has not taken until it has. Returns it
+   * if there is some.
+   */
+  write(sink: Sink, owner: string, { key, parts, onLost }: OutgoingAnswer): Answer | undefined {
     // The socket may take all of it before `write` returns.
     const sent: { isTaken?: boolean; answer?: Answer } = {}
     const taken = (): void => {
@@ -57,12 +67,17 @@ export class OutgoingAnswers {
     for (const [i, chunk] of chunks.entries())
       sink.write(chunk, sink.tellsWritten && i === chunks.length - 1 ? taken : undefined)
     sink.end()
-    if (sent.isTaken === true || sink.isGone || sink.pending === 0) return
+    if (sent.isTaken === true || sink.isGone || sink.pending === 0) return undefined
     const shared = chunks.reduce((a, b) => (a.length < b.length ? b : a))
     const unread = this.#countFor(key ?? sink, owner, shared)
     // There is no room for it: its client is to ask again.
-    if (unread === undefined) return sink.destroy()
-    sent.answer = new Answer(sink, unread, this.#stalls)
+    if (unread === undefined) return void sink.destroy()
+    const answer = (sent.answer = new Answer(sink, unread, this.#stalls))
+    if (onLost !== undefined)
+      sink.onClose(() => {
+        if (answer.settled()) onLost()
+      })
+    return answer
   }
 
   /** `undefined`: there is no room. */
@@ -104,8 +119,10 @@ class Unread extends Holding {
 }
 
 /** One answer, which is cut off if its client takes nothing. */
-class Answer implements Stallable {
+export class Answer implements Stallable {
   readonly isClosed = true
+  /** Set once the process is about to end. */
+  #release: SocketRelease | undefined
   readonly #sink: Sink
   readonly #unread: Unread
   readonly #stalls: StallWatch
@@ -122,15 +139,27 @@ class Answer implements Stallable {
     return this.#sink.pending
   }
 
-  settled(): void {
+  /** `false`: it was before. */
+  settled(): boolean {
     const { answers, onRead } = this.#unread
-    if (!answers.delete(this)) return
+    if (!answers.delete(this)) return false
     this.#stalls.delete(this)
     if (answers.size === 0) onRead()
+    return true
   }
 
   stalled(): void {
     if (this.pending > 0) this.#sink.destroy()
     this.settled()
+  }
+
+  /** The socket closes together with the response. */
+  beginClosing(onReleased: () => void): void {
+    this.#release = new SocketRelease(this.#sink, onReleased)
+  }
+
+  /** Cuts the connection if the socket has not closed within so many milliseconds. */
+  cutAfter(patience: number): void {
+    this.#release?.within(patience, () => this.stalled())
   }
 }

@@ -1,6 +1,7 @@
 // What a reader writes to, and the memory that each write retains until the socket has taken it.
 import { now } from '../protocol/clock.js'
 import { type Retained, RetainedQueue } from '../streams/retained.js'
+import { Timer } from '../streams/timer.js'
 
 /** The response that a reader writes to: the endpoint's own, underneath its capture, or ours. */
 export interface Sink {
@@ -77,5 +78,38 @@ export class SinkWriter {
   /** The socket has closed or taken everything. */
   release(): void {
     this.#inFlight?.releaseAll(this.#sink.tellsWritten)
+  }
+}
+
+/** Closes a socket when the process is about to end: with its response, or at a deadline. */
+export class SocketRelease {
+  #deadline: Timer | undefined
+  #onReleased: (() => void) | undefined
+
+  /** @param onReleased called when the socket has closed, or is left to other code. */
+  constructor(sink: Sink, onReleased: () => void) {
+    this.#onReleased = onReleased
+    sink.closeSocket(() => this.released())
+  }
+
+  /** Whether the socket is still waited for. */
+  get isPending(): boolean {
+    return this.#onReleased !== undefined
+  }
+
+  /** Sets the deadline, in milliseconds; `cut` destroys the response. */
+  within(patience: number, cut: () => void): void {
+    this.#deadline ??= new Timer(() => {
+      cut()
+      setImmediate(() => this.released())
+    })
+    this.#deadline.start(patience)
+  }
+
+  released(): void {
+    const onReleased = this.#onReleased
+    this.#onReleased = undefined
+    this.#deadline?.stop()
+    onReleased?.()
   }
 }

@@ -17,7 +17,6 @@ import {
 import type { ResourceRequest } from './resource-request.js'
 import { discardBytes, readableOf, type Source } from './resource-source.js'
 import { ClientGone, sendBytes } from './send-bytes.js'
-import type { Delivered } from './download-tickets.js'
 
 export interface Delivery {
   readonly limit: number | undefined
@@ -25,8 +24,8 @@ export interface Delivery {
   readonly pieceSize: number
   /** The response is one to a GET or HEAD of a download URL, not to a POST. */
   readonly isDownload: boolean
-  /** Returns what is called at the end. What it throws is answered instead of bytes. */
-  readonly onBegin?: ((delivered: Delivered) => (isWhole: boolean) => void) | undefined
+  /** The resource has been sent as a whole, to a client that has named no range. */
+  readonly onWhole?: (() => void) | undefined
 }
 
 type Redirect = Source & { readonly kind: 'redirect' }
@@ -49,16 +48,8 @@ export async function deliver(
     beginResponse(request, source, part, delivery.isDownload)
     return void res.end()
   }
-  const { start, end = Infinity } = part
-  const delivered = { from: start, to: start, end }
-  const ended = delivery.onBegin?.(delivered)
-  let isWhole = false
-  try {
-    await sendPart(request, source, part, delivery, count => void (delivered.to += count))
-    isWhole = true
-  } finally {
-    ended?.(isWhole)
-  }
+  await sendPart(request, source, part, delivery)
+  if (part.status === 200) delivery.onWhole?.()
 }
 
 export function contentTypeOf(source: Source, isDownload: boolean): string {
@@ -103,8 +94,7 @@ async function sendPart(
   request: ResourceRequest,
   source: ByteSource,
   part: BytePart,
-  delivery: Delivery,
-  onBytes: (count: number) => void
+  delivery: Delivery
 ): Promise<void> {
   const { res, signal } = request
   const { limit, timeout, isDownload } = delivery
@@ -120,7 +110,6 @@ async function sendPart(
       beginResponse(request, source, part, isDownload)
       res.writeHead(part.status)
     },
-    onBytes,
     onTaken
   })
 }
@@ -286,10 +275,4 @@ function isPreconditionFailed(
   const since = isRead ? Date.parse(headers['if-unmodified-since'] ?? '') : NaN
   // [RFC 9110, 13.1.4] An invalid date is ignored, and so is the condition without a date.
   return lastModified !== undefined && Date.parse(lastModified) > since
-}
-
-/** The first byte of the one range that a request asks for; 0 for none, several or a suffix. */
-export function resumedFrom(range: string | undefined): number {
-  const [, start = '0'] = /^ *bytes= *(\d{1,16})-[^,]*$/.exec(range ?? '') ?? []
-  return Number(start)
 }

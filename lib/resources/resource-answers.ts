@@ -1,6 +1,6 @@
 // `resources/stream` (SEP-2532): by POST, and on wires that carry no bytes.
 import type { IncomingMessage } from 'node:http'
-import accepts from 'accepts'
+import Negotiator from 'negotiator'
 import { revisionIn } from '../protocol/envelope.js'
 import { LONGEST_FIELD } from '../protocol/media-types.js'
 import {
@@ -20,7 +20,7 @@ import { refuseAndCount } from '../endpoint/refusals.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { rewriteAnswer } from '../http/rewrite-answer.js'
 import { contentTypeOf } from './deliver.js'
-import type { Ticket } from './download-tickets.js'
+import { DOWNLOAD_PARAMETER, type Ticket } from './download-tickets.js'
 import { ResourceDownloads } from './resource-downloads.js'
 import {
   answerError,
@@ -36,6 +36,7 @@ import {
   envelopeOf,
   isOfResources,
   maxStreamSizeOf,
+  METHODS_OF_RESOURCES,
   negotiationFor,
   speakingOfStreams
 } from './resource-negotiation.js'
@@ -53,6 +54,10 @@ import { isUri, URI_RULE } from './resource-head.js'
 import { ResourceLinks } from './resource-links.js'
 
 export class ResourceAnswers implements Feature {
+  readonly triggers = {
+    query: [DOWNLOAD_PARAMETER],
+    methods: ['resources/stream', ...METHODS_OF_RESOURCES]
+  }
   readonly service: ResourceService
   readonly downloads: ResourceDownloads
   readonly links: ResourceLinks
@@ -196,7 +201,7 @@ function acceptsType(req: IncomingMessage, type: string): boolean {
   const [essence = type] = type.split(';', 1)
   const { accept } = req.headers
   if (accept === undefined || accept.length > LONGEST_FIELD) return true
-  return accepts(req).type([type, essence.trim()]) !== false
+  return new Negotiator(req).mediaTypes([type, essence.trim()]).length > 0
 }
 
 /** `undefined`: there are no downloads without `publicUrl`. */

@@ -17,11 +17,9 @@ import {
   clearHead,
   type Failure,
   type HttpRefusal,
-  ResourceError,
-  usedUp
+  ResourceError
 } from './resource-errors.js'
 import type { ResourceFacts } from './resource-head.js'
-import { resumedFrom } from './deliver.js'
 import { ResourceRequest, type WantedResource } from './resource-request.js'
 import type { ResourceService } from './resource-service.js'
 import type { Source } from './resource-source.js'
@@ -69,22 +67,17 @@ export class ResourceDownloads {
       return this.#refuse(res, 405, 'method-not-allowed', { Allow: DOWNLOAD_METHODS })
     if (!isKnown(found) || !mayDownload(context, found.value))
       return this.#refuse(res, 404, 'download-unknown')
-    if (found.value.delivery.isOver(resumedFrom(req.headers.range)))
-      return this.#refuse(res, 404, 'download-unknown')
     if (found.kind === 'ended') return this.#refuse(res, 410, 'download-expired')
     return this.#download(context, found.value)
   }
 
   #download({ req, res, cameByCookie }: RequestContext, ticket: Ticket): Promise<void> {
     const request = new ResourceRequest(req, res)
-    const { wire, isForAnyone, delivery, facts: wanted } = ticket
+    const { wire, isForAnyone, facts: wanted } = ticket
     const send = (source: Source): Promise<void> =>
-      this.#service.send(request, wanted, renamed(source, wanted.filename), true, delivered => {
-        const { size } = source.facts
-        const ended = delivery.begin(delivered, size, () => request.breakOff(usedUp()))
-        if (ended === undefined) throw usedUp()
-        return ended
-      })
+      this.#service.send(request, wanted, renamed(source, wanted.filename), true, () =>
+        ticket.delivered()
+      )
     const work = async (): Promise<void> => {
       // A browser has no credentials on a link: the endpoint has admitted the request for the URL.
       // The ticket of a wire ends with its session.

@@ -81,11 +81,6 @@ export function internalError(uri: string | undefined): ResourceError {
   )
 }
 
-/** The resource of a download URL has been delivered, or a newer request gets it. */
-export function usedUp(): ResourceError {
-  return refused({ status: 404, fault: 'download-unknown' })
-}
-
 /** The server is closing: the client may send the same request to another one. */
 export function closing(): ResourceError {
   return refused({ status: 503, fault: 'closing', headers: { Connection: 'close' } })

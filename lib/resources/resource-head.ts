@@ -1,7 +1,7 @@
 // The headers of a response with a resource: values are checked or encoded.
 import type { ServerResponse } from 'node:http'
 import { create as contentDisposition } from 'content-disposition'
-import mime from 'mime-types'
+import mime from 'mime'
 import { isJsonType } from '../protocol/media-types.js'
 
 export interface ResourceFacts {
@@ -37,7 +37,7 @@ export function mimeTypeOf(given: unknown, name: string | undefined): string {
   if (typeof given === 'string' && given.length < 256 && MEDIA_TYPE.test(given)) return given
   // The application has named a type, so the type is not guessed from the name.
   if (given !== undefined) return UNKNOWN_TYPE
-  return (name !== undefined && mime.lookup(name)) || UNKNOWN_TYPE
+  return (name !== undefined && mime.getType(name)) || UNKNOWN_TYPE
 }
 
 /** In the response to a POST, JSON is a message (SEP-2532, 3): JSON resources go as plain bytes. */

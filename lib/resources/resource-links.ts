@@ -1,5 +1,5 @@
 // Links that handlers give out: download URLs in the shape of `resource_link`.
-import mime from 'mime-types'
+import mime from 'mime'
 import { LONGEST_TIMEOUT } from '../protocol/clock.js'
 import { type Envelope, envelopeIn, metaOf, revisionIn } from '../protocol/envelope.js'
 import { paramsOf } from '../protocol/json-rpc.js'
@@ -44,7 +44,7 @@ export class ResourceLinks {
     const wanted = { ...requester, uri, filename, isForAnyone: anyone }
     const { id } = this.#tickets.issue(wanted, undefined, ttl)
     const name = filename ?? nameInUri(uri) ?? uri
-    const mimeType = mime.lookup(nameInUri(uri) ?? '') || mime.lookup(name)
+    const mimeType = mime.getType(nameInUri(uri) ?? '') ?? mime.getType(name)
     return {
       type: 'resource_link',
       uri:
@@ -53,7 +53,7 @@ export class ResourceLinks {
             downloadTarget(anyone ? '' : requestUrl, id)
           : downloadUrl(this.#publicUrl, id),
       name,
-      ...(mimeType !== false && { mimeType })
+      ...(mimeType !== null && { mimeType })
     }
   }
 }

@@ -26,6 +26,9 @@ const LISTS: Readonly<Record<string, readonly [list: string, uri: string]>> = {
   'resources/templates/list': ['resourceTemplates', 'uriTemplate']
 }
 
+/** Methods whose answers speak of resources. */
+export const METHODS_OF_RESOURCES = ['initialize', 'server/discover', ...Object.keys(LISTS)]
+
 /** How to change the answer to requests whose answers speak of resources. */
 export function negotiationFor(
   messages: readonly Message[],
@@ -101,7 +104,7 @@ export function isShort(envelope: Envelope): boolean {
 }
 
 export function isOfResources(method: string): boolean {
-  return method === 'initialize' || method === 'server/discover' || Object.hasOwn(LISTS, method)
+  return METHODS_OF_RESOURCES.includes(method)
 }
 
 function declaringStream(result: Record<string, unknown>): Record<string, unknown> {

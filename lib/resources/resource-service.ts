@@ -138,7 +138,7 @@ export class ResourceService {
     { maxStreamSize }: Requester,
     source: Source,
     isDownload: boolean,
-    onBegin?: Delivery['onBegin']
+    onWhole?: Delivery['onWhole']
   ): Promise<void> {
     // Earlier middleware may have answered meanwhile.
     if (!claim(request.res)) return
@@ -147,7 +147,7 @@ export class ResourceService {
       timeout: this.settings.timeout,
       pieceSize: this.#requests.size > FEW_TRANSFERS ? SMALL_PIECE_SIZE : PIECE_SIZE,
       isDownload,
-      onBegin
+      onWhole
     })
   }
 

@@ -135,8 +135,9 @@ export interface ResourcesOptions {
    */
   readonly streamable?: boolean | IsStreamable | undefined
   /**
-   * Milliseconds for which a download URL is valid, unless it has been used up before, and a link
-   * that names no time of its own. Default: 300,000.
+   * Milliseconds for which a download URL is valid, and a link that names no time of its own. It
+   * ends sooner, ten seconds after the resource was first delivered whole to a request without
+   * `Range`. Default: 300,000.
    */
   readonly ticketTtl?: number | undefined
   /**

@@ -18,8 +18,6 @@ interface Shipment {
   readonly signal: AbortSignal
   /** Writes the head, before the first byte. Until then the client can be told of an error. */
   readonly begin: () => void
-  /** Bytes have been handed to the socket. */
-  readonly onBytes: (count: number) => void
   /** The operating system has taken a piece: its memory may be used again. */
   readonly onTaken?: ((piece: Uint8Array) => void) | undefined
 }
@@ -116,13 +114,12 @@ class Transfer {
   #write(bytes: Uint8Array): boolean {
     if (!this.#begin() || this.#hasLost()) return false
     this.#sent += bytes.length
-    const { onBytes, onTaken } = this.#shipment
+    const { onTaken } = this.#shipment
     const res = this.#res
     const hasRoom = this.#attempt(() =>
       wrote(res, onTaken === undefined ? res.write(bytes) : res.write(bytes, () => onTaken(bytes)))
     )
     if (hasRoom === undefined) return false
-    onBytes(bytes.length)
     if (!hasRoom) this.#pending = this.#notTaken()
     return hasRoom
   }
@@ -165,8 +162,6 @@ class Transfer {
     const end = (): unknown => this.#attempt(() => (held === undefined ? res.end() : res.end(held)))
     endGuarded(res, end)
     if (held === undefined) return
-    this.#sent += held.length
-    this.#shipment.onBytes(held.length)
     this.#pending = this.#notTaken()
   }
 

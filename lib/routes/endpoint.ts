@@ -1,10 +1,9 @@
 // Lets the endpoint answer, and captures its response if that may become a stream; or passes what
 // cannot be tracked.
-import { isOversizedId, MOST_ID_LENGTH } from '../protocol/json-rpc.js'
-import { StreamedRun } from '../endpoint/streamed-run.js'
-import { watchOutcome } from '../endpoint/outcome.js'
+import { MOST_ID_LENGTH } from '../protocol/json-rpc.js'
+import { Call } from '../endpoint/call.js'
+import { holdBadRequest, watchOutcome } from '../endpoint/outcome.js'
 import type { Worker } from '../endpoint/feature.js'
-import { workerFor } from './features.js'
 import type { Answer, Context } from './route.js'
 
 export function endpoint(context: Context): Answer {
@@ -13,29 +12,54 @@ export function endpoint(context: Context): Answer {
   return () => workOn(context, worker)
 }
 
+/** Of the first feature that has one. */
+function workerFor(context: Context): Worker | undefined {
+  for (const { parts, feature } of context.instance.routes.workers) {
+    const worker = (parts & context.parts) === 0 ? undefined : feature.worker?.(context)
+    if (worker !== undefined) return worker
+  }
+  return undefined
+}
+
 function workOn(context: Context, worker: Worker | undefined): void {
   const { instance, method, facts, next } = context
   if (facts.isTooMany) {
     instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
     return void (worker?.kind === 'answer' ? worker.answer : next)()
   }
-  watchOutcome(context)
-  const begin = beginFor(context, worker)
-  // What the middleware can do is added after the response is captured, so that it is kept as well.
-  for (const feature of instance.features) feature.rewrite?.(context)
-  begin()
+  const { slow } = instance
+  if (worker?.kind === 'run') {
+    watchOutcome(context)
+    const begin = worker.capture(slow)
+    addRewriters(context)
+    holdBadRequest(context)
+    return void begin()
+  }
+  const answer = worker?.answer
+  const why = whyUntouched(context)
+  if (why !== undefined) {
+    instance.debug('%s passed on untouched: %s', method, why)
+    watchOutcome(context)
+    addRewriters(context)
+    holdBadRequest(context)
+    return void (answer ?? next)()
+  }
+  watchOutcome(context, true)
+  const call = new Call(context, slow)
+  // What rewrites a response must not be given two heads.
+  if (addRewriters(context)) holdBadRequest(context)
+  call.run(answer)
 }
 
-function beginFor(context: Context, worker: Worker | undefined): Answer {
-  const { slow } = context.instance
-  if (worker?.kind === 'run') return worker.capture(slow)
-  const why = whyUntouched(context)
-  if (why === undefined) {
-    const run = new StreamedRun(context, slow)
-    return () => run.run(worker?.answer)
+/** After the response is captured, so that what the middleware adds is kept as well. */
+function addRewriters(context: Context): boolean {
+  let isRewritten = false
+  for (const { parts, feature } of context.instance.routes.rewriters) {
+    if ((parts & context.parts) === 0) continue
+    feature.rewrite?.(context)
+    isRewritten = true
   }
-  context.instance.debug('%s passed on untouched: %s', context.method, why)
-  return worker?.answer ?? (() => context.next())
+  return isRewritten
 }
 
 function whyUntouched(context: Context): string | undefined {
@@ -52,11 +76,11 @@ function whyUntouched(context: Context): string | undefined {
  * pass untouched.
  */
 export function oversized(context: Context): Answer | undefined {
-  const { method, facts, session } = context
+  const { method, facts, hasOversizedSession } = context
   if (method !== 'GET' && method !== 'POST') return undefined
   // A batch that is too large passes untouched anyway, but its session is noted.
   if (facts.isTooMany) return undefined
-  return facts.isOversized || isOversizedId(session) ? passOversized(context) : undefined
+  return facts.isOversized || hasOversizedSession ? passOversized(context) : undefined
 }
 
 /** A request whose id is beyond 2^53: a response could not be written with the same id. */

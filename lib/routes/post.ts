@@ -1,26 +1,28 @@
 // Routes that come first: requests of our own, and POSTs, whose body is read.
 import { isMcpPost, streamNamesIn } from '../endpoint/mcp-request.js'
+import { readAhead } from '../http/read-ahead.js'
 import type { KnownBody } from '../http/request-body.js'
 import { StreamError } from '../protocol/errors.js'
 import { refuse } from '../http/reply.js'
-import { isLoopback, takeCarried } from '../http/loopback.js'
+import { takeCarried } from '../http/loopback.js'
 import { watchOutcome } from '../endpoint/outcome.js'
-import { type Answer, type Context, passNotMcp, type Route, walk } from './route.js'
+import { type Answer, type Context, passNotMcp, walk } from './route.js'
 
-export function post(routes: readonly Route[]): Route {
-  return context => (context.method === 'POST' ? () => read(context, routes) : undefined)
+export function post(context: Context): Answer | undefined {
+  return context.method === 'POST' ? () => read(context) : undefined
 }
 
-function read(context: Context, routes: readonly Route[]): void {
-  const { res } = context
-  context.readAhead(body => {
-    if (!isMcpPost(context, body.body)) return passNotMcp(context)
+function read(context: Context): void {
+  const { instance, req, res } = context
+  const known = (body: KnownBody): void => {
+    if (!context.hasMcpHeaders && !isMcpPost(context.accept, body.body)) return passNotMcp(context)
     // Middleware in front has answered meanwhile, so the endpoint need not run.
     if (res.headersSent || res.writableEnded) return
-    context.giveCookie()
+    if (instance.cookie !== undefined) context.giveCookie()
     context.learn(body)
-    walk(context, routes)
-  })
+    walk(context, instance.routes.byMessages)
+  }
+  readAhead(req, context.bodyLimits, known)
 }
 
 /** A request for which the option `owner` has thrown or rejected: it is refused if it is MCP. */
@@ -37,21 +39,21 @@ export function ownerFailed(context: Context): Answer | undefined {
   if (context.method !== 'POST' || context.hasMcpHeaders || streamNamesIn(req).length > 0)
     return refuseIt
   const known = ({ body }: KnownBody): void =>
-    isMcpPost(context, body) ? refuseIt() : passNotMcp(context)
-  return () => context.readAhead(known)
+    isMcpPost(context.accept, body) ? refuseIt() : passNotMcp(context)
+  return () => readAhead(req, context.bodyLimits, known)
 }
 
 /** The outcome of its message is noted, and its response passes untouched. */
 export function loopback(context: Context): Answer | undefined {
-  const { instance, req } = context
-  if (!isLoopback(req)) return undefined
+  const { instance, req, isOwn } = context
+  if (!isOwn) return undefined
+  if (instance.surviving?.isOwn(req) === true) return () => context.next()
   const known = (body: KnownBody): void => {
     context.learn(body)
-    if (instance.surviving?.isOwn(context.messages) === true) return context.next()
     watchOutcome(context)
     context.next()
   }
   const body = takeCarried(req)
   if (body !== undefined || req.method === 'GET') return () => known({ body })
-  return () => context.readAhead(known)
+  return () => readAhead(req, context.bodyLimits, known)
 }

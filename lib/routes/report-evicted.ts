@@ -5,36 +5,40 @@ import { formatGoneId, formatPrimerId, label } from '../protocol/event-id.js'
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { encodeIdField, encodeMessage, primerText } from '../protocol/sse-writer.js'
 import { now } from '../protocol/clock.js'
-import type { FoundStream } from '../streams/finished-streams.js'
+import type { Record } from '../streams/record.js'
+import type { Stream } from '../streams/stream.js'
 import { writeStreamHead } from '../endpoint/stream-headers.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 
 /** Gives the client an error for each request id of the stream, which settles its calls. */
-export function reportEvicted(context: RequestContext, gone: FoundStream, cursor: number): void {
+export function reportEvicted(
+  context: RequestContext,
+  gone: Stream | Record,
+  cursor: number
+): void {
   const { instance, res } = context
-  const found = gone.value
-  const { primer } = context.profileOn({ owner: found.owner })
+  const { primer } = context.profileOn({ owner: gone.owner })
   const fault = faultOf(gone)
-  instance.count('refused', gone.kind === 'local' ? gone.value : undefined, fault)
+  instance.count('refused', gone.isKept ? gone : undefined, fault)
   instance.debug(
     'stream %s: events after %d are gone, told as an error: %s',
-    label(found),
+    label(gone),
     cursor,
     fault
   )
-  if (!writeStreamHead(context, found)) return
+  if (!writeStreamHead(context, gone)) return
   const first = primerText(
     primer === 'named' ? 'named' : 'empty',
-    formatPrimerId(found, cursor, (Math.floor(now()) % 1e9) + 1),
+    formatPrimerId(gone, cursor, (Math.floor(now()) % 1e9) + 1),
     null
   )
-  const errors = found.requestIds.map(id => errorResponse(id, faultError(fault)))
-  res.end(Buffer.concat([Buffer.from(first), lastErrors(found, cursor, errors)]))
+  const errors = gone.requestIds.map(id => errorResponse(id, faultError(fault)))
+  res.end(Buffer.concat([Buffer.from(first), lastErrors(gone, cursor, errors)]))
 }
 
-function faultOf({ kind, value }: FoundStream): StreamFault {
-  if (kind === 'local') return 'events-evicted'
-  return value.state === 'abandoned' ? 'abandoned' : 'stream-expired'
+function faultOf({ isKept, state }: Stream | Record): StreamFault {
+  if (isKept) return 'events-evicted'
+  return state === 'abandoned' ? 'abandoned' : 'stream-expired'
 }
 
 /** Errors for a stream's calls. The id of the last says that the client has got them. */

@@ -1,7 +1,8 @@
 // Clients that resume at the URL of the endpoint by an event id of ours, as official clients do.
 import { type EventId, isGoneId, label, parseEventId } from '../protocol/event-id.js'
-import { isKnown } from '../streams/directory.js'
-import type { FoundStream } from '../streams/finished-streams.js'
+import { type FoundStream, isKnown } from '../streams/directory.js'
+import type { Record } from '../streams/record.js'
+import type { Stream } from '../streams/stream.js'
 import { authorize } from '../endpoint/authorize.js'
 import { refuseAndCount } from '../endpoint/refusals.js'
 import { canAnswer } from '../http/reply.js'
@@ -9,7 +10,7 @@ import { replaceHeader } from '../http/request-body.js'
 import { endpoint } from './endpoint.js'
 import { reportEvicted } from './report-evicted.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { follow, hasMissedNothing, nothingLeft } from './resume.js'
+import { follow, hasAll, nothingLeft } from './resume.js'
 import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 
 /** `undefined`: unknown, or another client's, which must not be told apart. */
@@ -58,31 +59,30 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   const { instance, lastEventId = '' } = context
   const { value: stream } = found
   const isListener = stream.kind === 'listen'
-  const hasAll =
-    found.kind === 'local'
-      ? (stream.isEnded || (isListener && instance.isClosing)) && cursor === stream.last
-      : hasMissedNothing(found.value, cursor)
-  if (isListener && (hasAll || found.kind === 'ended')) return listenAgain(context, found)
-  if (hasAll) return () => nothingLeft(context, stream)
-  if (found.kind === 'local' && (isListener || !found.value.log.hasEvicted(cursor))) {
+  const isOver =
+    hasAll(stream, cursor) || (isListener && instance.isClosing && cursor === stream.last)
+  if (isListener && (isOver || !stream.isKept)) return listenAgain(context, stream)
+  if (isOver) return () => nothingLeft(context, stream)
+  if (isListener || !stream.hasEvicted(cursor)) {
     // A listen channel has no request for an error: it goes on with what is kept.
-    const evicted = Math.max(0, found.value.log.first - cursor - 1)
+    const evicted = Math.max(0, stream.first - cursor - 1)
     if (evicted > 0) instance.debug('listen channel: %d events evicted before the cursor', evicted)
-    return () => follow(context, found.value, cursor + evicted)
+    return () => follow(context, found, cursor + evicted)
   }
   return stream.requestIds.length === 0 || isGoneId(lastEventId)
     ? () => nothingLeft(context, stream)
-    : () => reportEvicted(context, found, cursor)
+    : () => reportEvicted(context, stream, cursor)
 }
 
 /** The endpoint has closed a listen channel: it goes on with it, where it knows its last event. */
-function listenAgain(context: Context, found: FoundStream): Answer | undefined {
+function listenAgain(context: Context, stream: Stream | Record): Answer | undefined {
   const { instance, req } = context
-  const own = found.kind === 'local' ? found.value.endpointId : undefined
+  const own = stream.endpointId
   if (own === undefined || instance.isClosing)
     return forgetCursor(context, 'its listen channel is over')
-  instance.debug('listen channel %s is over: the endpoint goes on with it', label(found.value))
+  instance.debug('listen channel %s is over: the endpoint goes on with it', label(stream))
   replaceHeader(req, 'last-event-id', own)
+  context.lastEventId = own
   return endpoint(context)
 }
 

@@ -2,9 +2,10 @@
 import type { StreamFault } from '../protocol/errors.js'
 import { label, type StreamName } from '../protocol/event-id.js'
 import { cursorOf } from '../protocol/stream-messages.js'
-import type { FoundStream, Tombstone } from '../streams/finished-streams.js'
+import type { FoundStream } from '../streams/directory.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
-import { attach, startOf } from '../endpoint/attach.js'
+import { attach, send, startOf } from '../endpoint/attach.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
 import { noContent } from '../http/reply.js'
 import { responseSink } from '../endpoint/response-sink.js'
@@ -13,7 +14,7 @@ import type { RequestContext } from '../endpoint/request-context.js'
 import type { Context } from './route.js'
 
 export function resumeStream(context: Context, found: FoundStream, name: StreamName): void {
-  const next = nextFor(found, name, context.lastEventId)
+  const next = nextFor(found.value, name, context.lastEventId)
   switch (next.kind) {
     case 'invalid':
       return refuseUrl(context, 400, 'invalid-event-id')
@@ -22,9 +23,10 @@ export function resumeStream(context: Context, found: FoundStream, name: StreamN
     case 'nothing':
       return nothingLeft(context, found.value)
     case 'events': {
-      const { stream, cursor, given } = next
-      if (context.instance.turns?.mustAnswer(context, stream, given) === true) return
-      return followTurn(context, stream, cursor, name, given === undefined)
+      const { cursor, given } = next
+      const { turns } = context.instance
+      if (found.kind === 'local' && turns?.mustAnswer(context, found.value, given) === true) return
+      return followTurn(context, found, cursor, name, given === undefined)
     }
   }
 }
@@ -34,51 +36,55 @@ type Next =
   /** Its cursor is not one of this stream. */
   | { readonly kind: 'invalid' }
   /** An error: what follows its cursor is no longer kept. */
-  | { readonly kind: 'gone'; readonly fault: StreamFault; readonly stream?: Stream }
+  | {
+      readonly kind: 'gone'
+      readonly fault: StreamFault
+      readonly stream: Stream | Record | undefined
+    }
   | { readonly kind: 'nothing' }
   | {
       readonly kind: 'events'
-      readonly stream: Stream
       readonly cursor: number
       /** The cursor that it has named itself. */
       readonly given: number | undefined
     }
 
-function nextFor(found: FoundStream, name: StreamName, lastEventId = ''): Next {
-  const given = lastEventId === '' ? undefined : cursorOf(found.value, lastEventId)
+function nextFor(stream: Stream | Record, name: StreamName, lastEventId = ''): Next {
+  const given = lastEventId === '' ? undefined : cursorOf(stream, lastEventId)
   if (lastEventId !== '' && given === undefined) return { kind: 'invalid' }
-  if (found.kind === 'ended')
-    return hasMissedNothing(found.value, given ?? name.start)
-      ? { kind: 'nothing' }
-      : { kind: 'gone', fault: 'stream-expired' }
-  const stream = found.value
   const cursor = given ?? startOf(stream, name)
-  if (stream.log.hasEvicted(cursor)) return { kind: 'gone', fault: 'events-evicted', stream }
-  if (stream.isEnded && cursor === stream.last) return { kind: 'nothing' }
-  return { kind: 'events', stream, cursor, given }
+  if (hasAll(stream, cursor)) return { kind: 'nothing' }
+  if (!stream.hasEvicted(cursor)) return { kind: 'events', cursor, given }
+  return stream.isKept
+    ? { kind: 'gone', fault: 'events-evicted', stream }
+    : { kind: 'gone', fault: 'stream-expired', stream: undefined }
 }
 
-export function hasMissedNothing({ state, last }: Tombstone, cursor: number): boolean {
-  return state === 'cancelled' || (state !== 'abandoned' && cursor >= last)
+/** Whether a client with this cursor has missed nothing, and will not. */
+export function hasAll({ isEnded, state, last }: Stream | Record, cursor: number): boolean {
+  return isEnded && (state === 'cancelled' || (state !== 'abandoned' && cursor >= last))
 }
 
-export function nothingLeft({ instance, res }: RequestContext, found: Stream | Tombstone): void {
+export function nothingLeft({ instance, res }: RequestContext, found: Stream | Record): void {
   instance.debug('stream %s: nothing left to send, 204', label(found))
   noContent(res)
 }
 
-/** Lets a client follow a stream from a cursor on; `name` is the stream's name in the link. */
+/** Lets a client follow a stream from a cursor on, or gives it what is left of one. */
 export function follow(
   context: RequestContext,
-  stream: Stream,
+  found: FoundStream,
   cursor: number,
   name?: StreamName
 ): void {
   const { instance, req, res } = context
-  const profile = context.profileOn(stream)
-  if (!writeStreamHead(context, stream, name)) return
+  const { kind, value } = instance.table.current(found)
+  const profile = context.profileOn(value)
+  if (!writeStreamHead(context, value, name)) return
   if (context.method === 'HEAD') return void res.end()
-  const connection = attach(instance, stream, cursor, responseSink(req, res), profile)
+  const sink = responseSink(req, res)
+  if (kind === 'ended') return send(instance, value, cursor, sink, profile)
+  const connection = attach(instance, value, cursor, sink, profile)
   connection.flush()
   if (!connection.hasWritten) res.flushHeaders()
 }
@@ -86,13 +92,14 @@ export function follow(
 /** For a client that follows links: ends after what there is while answers are awaited. */
 export function followTurn(
   context: RequestContext,
-  stream: Stream,
+  found: FoundStream,
   cursor: number,
   name: StreamName,
   isWholeTurn = false
 ): void {
-  follow(context, stream, cursor, name)
-  if (context.method === 'HEAD') return
+  follow(context, found, cursor, name)
+  if (found.kind === 'ended' || context.method === 'HEAD') return
+  const { value: stream } = found
   if (isWholeTurn) stream.inputWait?.wholeTurn()
   if (stream.state === 'waiting') stream.readers.current?.disconnect()
 }

@@ -4,7 +4,8 @@ import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import type { SlowAnswers } from '../endpoint/streamed-run.js'
+import type { SlowAnswers } from '../endpoint/call.js'
+import type { Parts } from '../endpoint/triggers.js'
 import { replaceHeader } from '../http/request-body.js'
 
 /** What routes need of the middleware. */
@@ -21,6 +22,7 @@ export interface RoutesInstance extends InstanceParts {
   readonly surviving: LastingSessions | undefined
   /** `undefined`: there is no backplane. */
   readonly others: OtherInstances<Context> | undefined
+  readonly routes: Routes
 }
 
 export type Context = RequestContext<RoutesInstance>
@@ -36,42 +38,61 @@ export type { Answer } from '../endpoint/feature.js'
 /** `undefined`: the request is for one of the next routes. */
 export type Route = (context: Context) => Answer | undefined | Promise<Answer | undefined>
 
-export function walk(context: Context, routes: readonly Route[]): void {
-  const answer = firstAnswer(context, routes)
-  settle(context, isPromise(answer) ? answer.then(give => give?.()) : answer?.())
+/** A route is asked about requests that are special to it. */
+export interface Row {
+  readonly parts: Parts
+  readonly ask: Route
+}
+
+/** A feature is asked about requests that are special to it. */
+export interface FeatureRow {
+  readonly parts: Parts
+  readonly feature: Feature
+}
+
+/** Hooks by which features are asked, each in its turn. */
+export type Asked = 'byHead' | 'byMessage' | 'beforeEndpoint' | 'namedBy' | 'worker' | 'rewrite'
+
+/** Who is asked about a request, in which order. */
+export interface Routes {
+  readonly byHead: readonly Row[]
+  /** About a POST, once its body has been read. */
+  readonly byMessages: readonly Row[]
+  /** What a message may name something of. */
+  readonly named: readonly FeatureRow[]
+  /** What may work on a POST beside the endpoint. */
+  readonly workers: readonly FeatureRow[]
+  /** What may change the endpoint's answer. */
+  readonly rewriters: readonly FeatureRow[]
+}
+
+/** Gives the answer of the first route that has one. */
+export function walk(context: Context, rows: readonly Row[], from = 0): void {
+  for (let i = from; i < rows.length; i++) {
+    const { parts, ask } = rows[i] as Row
+    const answer = (parts & context.parts) === 0 ? undefined : ask(context)
+    if (answer === undefined) continue
+    // A route that has to wait: the next ones are asked if it has none.
+    const given =
+      answer instanceof Promise
+        ? answer.then(found => (found === undefined ? walk(context, rows, i + 1) : found()))
+        : answer()
+    if (given instanceof Promise) settle(context, given)
+    return
+  }
 }
 
 /** Handles the failure of an asynchronous answer, so that no request is left without one. */
 export function settle(
   { instance, res, next }: Pick<Context, 'instance' | 'res' | 'next'>,
-  work: unknown
+  work: Promise<unknown>
 ): void {
-  if (!isPromise(work)) return
   work.catch((error: unknown) => {
     if (canAnswer(res)) return next(error)
     // The application's error handler would try to write a second head.
     instance.debug('an answer broke off: %O', error)
     res.destroy()
   })
-}
-
-/** The answer of the first route that has one; a promise only if a route has to wait. */
-function firstAnswer(
-  context: Context,
-  routes: readonly Route[],
-  from = 0
-): Answer | undefined | Promise<Answer | undefined> {
-  for (let i = from; i < routes.length; i++) {
-    const answer = (routes[i] as Route)(context)
-    if (answer === undefined) continue
-    if (!isPromise(answer)) return answer
-    return answer.then(found => found ?? firstAnswer(context, routes, i + 1))
-  }
-  return undefined
-}
-
-function isPromise<T>(value: T): value is T & Promise<Awaited<T>> {
-  return value instanceof Promise
 }
 
 /** Passes on a request that is not MCP: there may be more behind the middleware. */
@@ -85,5 +106,6 @@ export function forgetCursor(context: Context, why: string): Answer | undefined 
   const { instance, req } = context
   instance.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)
   replaceHeader(req, 'last-event-id', undefined)
+  context.lastEventId = undefined
   return context.hasMcpHeaders ? undefined : () => context.next()
 }

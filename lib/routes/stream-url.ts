@@ -1,7 +1,6 @@
 // A request whose URL names a stream: whether the client may make it, and which method answers it.
 import { label, parseStreamName, type StreamName } from '../protocol/event-id.js'
-import { isKnown, UNKNOWN } from '../streams/directory.js'
-import type { FoundStream } from '../streams/finished-streams.js'
+import { type FoundStream, UNKNOWN, isKnown } from '../streams/directory.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { authorize } from '../endpoint/authorize.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
@@ -75,12 +74,12 @@ const PATIENCE = 5000
 
 export function cancelStream(context: RequestContext, found: FoundStream): void {
   const { instance, res } = context
-  if (found.kind === 'ended') return noContent(res)
-  const stream = found.value
-  if (stream.isEnded) {
-    instance.table.drop(stream)
+  const { value } = found
+  if (found.kind === 'ended' || value.isEnded) {
+    instance.table.drop(value)
     return noContent(res)
   }
+  const stream = found.value
   instance.debug('stream %s cancelled by DELETE', label(stream))
   stream.cancel()
   tellCancelled(context, stream.requestIds, stream.sessionId)

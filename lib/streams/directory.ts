@@ -1,5 +1,8 @@
 // Finds what clients name, in one process; `backplane` has the directory of several.
 
+import type { Record } from './record.js'
+import type { Stream } from './stream.js'
+
 /** It is in this process. */
 export interface Local<T> {
   readonly kind: 'local'
@@ -19,6 +22,13 @@ export interface Unknown {
 
 /** What this process has under a name. */
 export type Here<T, Left = never> = Local<T> | Ended<Left> | Unknown
+
+/** A stream that runs, or is still read; or what is left of it. */
+export type FoundStream = Local<Stream> | Ended<Record>
+
+export interface StreamLookUps {
+  readonly stream: (id: string) => Here<Stream, Record>
+}
 
 export type Elsewhere =
   /** Another instance has it, and answers for it. */

@@ -4,7 +4,7 @@ import { LinkedList, Member } from './linked-list.js'
 import { outsideOfCalls } from './timer.js'
 
 /** Something that waits. It stands in one queue at a time. */
-export class Waiting extends Member<Waiting> {
+export class Waiting extends Member {
   dueAt = 0
   readonly due: () => void
 

@@ -120,6 +120,29 @@ export class EventLog {
     return { bytes: segment.after(after), last: segment.last, segment }
   }
 
+  /** All events in one piece, which does not change, and where each of them ends but the last. */
+  whole(): { readonly bytes: Uint8Array; readonly ends: readonly number[] } {
+    const ends: number[] = []
+    let size = 0
+    for (const segment of this.#segments) {
+      for (let sequence = segment.first; sequence <= segment.last; sequence++)
+        ends.push(size + segment.endOf(sequence))
+      size += segment.used
+    }
+    ends.pop()
+    const [first] = this.#segments
+    // Memory of this one size alone is used again; one event takes no more than it needs.
+    if (first?.used === size && first.bytes.length === size && size !== LARGEST_SEGMENT)
+      return { bytes: first.bytes, ends }
+    return {
+      bytes: Buffer.concat(
+        this.#segments.map(one => one.after(0)),
+        size
+      ),
+      ends
+    }
+  }
+
   /** One event, to be used before the log changes; `undefined`: it is not kept. */
   event(sequence: number): Buffer | undefined {
     if (sequence < this.first || sequence > this.last) return undefined

@@ -53,7 +53,7 @@ export class Possessions {
 }
 
 /** What may be evicted of one owner, of one kind. */
-class Share<T extends Member<T>> extends Member<Share<T>> implements Indexed {
+class Share<T extends Member> extends Member implements Indexed {
   /** By rank: the lowest first, and within it what was used longest ago. */
   readonly ranks: (LinkedList<T> | undefined)[] = []
   count = 0
@@ -77,7 +77,7 @@ class Share<T extends Member<T>> extends Member<Share<T>> implements Indexed {
   }
 }
 
-export class FairShares<T extends Member<T>> {
+export class FairShares<T extends Member> {
   readonly #possessions: Possessions
   readonly #shares = new Map<Possession, Share<T>>()
   /** By size in powers of two, so that one of the largest is found at once. */

@@ -18,7 +18,7 @@ interface FairStoreOptions<V> {
   readonly onEvict?: (value: V, key: string, isEviction: boolean) => void
 }
 
-class Entry<V> extends Member<Entry<V>> {
+class Entry<V> extends Member {
   constructor(
     readonly key: string,
     readonly owner: string,
@@ -75,7 +75,8 @@ export class FairStore<V extends object> {
   get(key: string): V | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
-    this.#shares.put(entry.owner, entry)
+    // As the last of its owner's.
+    entry.list?.add(entry)
     return entry.value
   }
 

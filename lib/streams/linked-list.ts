@@ -1,16 +1,17 @@
 // A doubly linked list whose members hold the links, so that nothing is allocated.
 
 /** It is in one list at a time. */
-export class Member<T extends Member<T>> {
-  earlier: T | undefined
-  later: T | undefined
-  list: LinkedList<T> | undefined
+export class Member {
+  earlier: Member | undefined
+  later: Member | undefined
+  list: LinkedList<Member> | undefined
 }
 
-export class LinkedList<T extends Member<T>> {
+export class LinkedList<T extends Member> {
   /** The member that was added before all others. */
   first: T | undefined
-  #last: T | undefined
+  /** The one that was added after all others. */
+  last: T | undefined
 
   get isEmpty(): boolean {
     return this.first === undefined
@@ -18,21 +19,22 @@ export class LinkedList<T extends Member<T>> {
 
   /** Adds a member behind all others, and takes it out of the list in which it is. */
   add(member: T): void {
+    if (this.last === member) return
     member.list?.delete(member)
     member.list = this
-    const last = this.#last
+    const last = this.last
     member.earlier = last
     if (last === undefined) this.first = member
     else last.later = member
-    this.#last = member
+    this.last = member
   }
 
   /** Removes a member, which must be in this list. */
   delete(member: T): void {
     const { earlier, later } = member
-    if (earlier === undefined) this.first = later
+    if (earlier === undefined) this.first = later as T | undefined
     else earlier.later = later
-    if (later === undefined) this.#last = earlier
+    if (later === undefined) this.last = earlier as T | undefined
     else later.earlier = earlier
     member.list = member.earlier = member.later = undefined
   }

@@ -1,7 +1,7 @@
 // What is known of each session: its revision, and whether its client follows links.
 import { FairStore } from './fair-store.js'
 import { keyOf } from './groups.js'
-import { isOversizedId, objectIn } from '../protocol/json-rpc.js'
+import { MOST_ID_LENGTH, objectIn } from '../protocol/json-rpc.js'
 
 /** What a client has declared about receiving resources as streams (SEP-2532). */
 export interface ResourceStreaming {
@@ -30,17 +30,30 @@ export interface SessionFacts {
   readonly hasStreams: boolean
   /** Its client has shown that it reads event streams. */
   readonly readsEvents: boolean
+  /** `undefined`: the endpoint has not shown that it knows it. */
+  readonly seen: SeenSession | undefined
 }
 
-const NOTHING: SessionFacts = {
-  revision: undefined,
-  followsLinks: false,
-  isResumed: false,
-  isDirect: false,
-  resourceStreaming: undefined,
-  hasStreams: false,
-  readsEvents: false
+/** A session that the endpoint has handed out or accepted, whoever is in it. */
+interface SeenSession {
+  /** The first one that was. */
+  readonly owner: string
+  isOver: boolean
 }
+
+/** One object for as long as it is known, so that those who have it see what changes. */
+class KnownSession implements SessionFacts {
+  revision: string | undefined
+  followsLinks = false
+  isResumed = false
+  isDirect = false
+  resourceStreaming: ResourceStreaming | undefined
+  hasStreams = false
+  readsEvents = false
+  seen: SeenSession | undefined
+}
+
+const NOTHING: SessionFacts = Object.freeze(new KnownSession())
 
 /**
  * By owner and session id, as clients can send any id. If evicted, `MCP-Protocol-Version` counts.
@@ -57,28 +70,34 @@ export class Sessions {
   endpointIdOf: (name: string) => string = name => name
   /** Whether calls of a session that was begun again here may still run at another instance. */
   hasMoved: (name: string) => boolean = () => false
-  readonly #facts: FairStore<SessionFacts>
-  /** Ids that an endpoint has handed out or accepted, with the first owner of each. */
-  readonly #seen: FairStore<{ readonly owner: string }>
+  readonly #known: FairStore<KnownSession>
+  /** By id alone. */
+  readonly #seen: FairStore<SeenSession>
 
   constructor(max: number) {
-    this.#facts = new FairStore({ maxSize: max })
+    this.#known = new FairStore({ maxSize: max })
     this.#seen = new FairStore({ maxSize: max })
   }
 
   /** Of whichever owner: a token that has been renewed makes another one. */
   isSeen(sessionId: string): boolean {
-    return this.areShared || isOversizedId(sessionId) || this.#seen.get(sessionId) !== undefined
+    return (
+      this.areShared || sessionId.length > MOST_ID_LENGTH || this.#seen.get(sessionId) !== undefined
+    )
   }
 
   /** The endpoint has handed out a session, or has accepted a request in it. */
   see(owner: string, sessionId: string): void {
-    if (!this.isSeen(sessionId)) this.#seen.set(sessionId, owner, { owner })
+    if (!this.isSeen(sessionId)) this.#seen.set(sessionId, owner, { owner, isOver: false })
   }
 
   of(owner: string, sessionId: string | undefined): SessionFacts {
-    if (sessionId === undefined || isOversizedId(sessionId)) return NOTHING
-    return this.#facts.get(keyOf(owner, sessionId)) ?? NOTHING
+    if (sessionId === undefined || sessionId.length > MOST_ID_LENGTH) return NOTHING
+    const known = this.#known.get(keyOf(owner, sessionId))
+    if (known?.seen?.isOver === false) return known
+    const seen = this.#seen.get(sessionId)
+    if (seen === undefined) return known ?? NOTHING
+    return this.#note(owner, sessionId, { seen })
   }
 
   /** `hasStreams`: the client has declared the Streams draft in `initialize`. */
@@ -120,12 +139,18 @@ export class Sessions {
   }
 
   delete(owner: string, sessionId: string): void {
-    this.#facts.delete(keyOf(owner, sessionId))
-    if (this.#seen.peek(sessionId)?.owner === owner) this.#seen.delete(sessionId)
+    this.#known.delete(keyOf(owner, sessionId))
+    const seen = this.#seen.peek(sessionId)
+    if (seen?.owner !== owner) return
+    seen.isOver = true
+    this.#seen.delete(sessionId)
   }
 
-  #note(owner: string, sessionId: string, facts: Partial<SessionFacts>): void {
-    if (isOversizedId(sessionId)) return
-    this.#facts.set(keyOf(owner, sessionId), owner, { ...this.of(owner, sessionId), ...facts })
+  #note(owner: string, sessionId: string, facts: Partial<SessionFacts>): SessionFacts {
+    if (sessionId.length > MOST_ID_LENGTH) return NOTHING
+    const key = keyOf(owner, sessionId)
+    let known = this.#known.get(key)
+    if (known === undefined) this.#known.set(key, owner, (known = new KnownSession()))
+    return Object.assign(known, facts)
   }
 }

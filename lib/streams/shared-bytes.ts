@@ -3,6 +3,7 @@ import type { ByteBudget } from './event-log.js'
 import { FairShares, Possessions } from './fair-shares.js'
 import type { Holding, HoldingBudget } from './stream-types.js'
 import { LARGEST_SEGMENT, type Segment } from './segment.js'
+import type { Record } from './record.js'
 import type { Stream } from './stream.js'
 
 /** From this part of all bytes on, endpoints are asked to wait, before any stream has to fail. */
@@ -12,10 +13,10 @@ const TIGHT = 7 / 8
 type EvictFinished = (wantedBy: string | undefined, isDelivered: boolean) => boolean
 
 export class SharedBytes implements ByteBudget, HoldingBudget {
-  /** Bytes, and `maxBytes / maxStreams` more for each stream. */
+  /** Bytes, and a place more for each stream and each record. */
   readonly #possessions = new Possessions()
-  /** Finished streams, which may be evicted. */
-  readonly shares = new FairShares<Stream>(this.#possessions)
+  /** What has ended, and may be evicted. */
+  readonly shares = new FairShares<Stream | Record>(this.#possessions)
   /** Running streams, whose written events may be evicted. */
   readonly #written = new FairShares<Stream>(this.#possessions)
   /** What is held beside events, and may be given up. */
@@ -23,11 +24,14 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
   /** Segments whose events are evicted, but not yet taken by all sockets; the oldest first. */
   readonly #lingering = new Set<Segment>()
   readonly #max: number
+  /** Bytes that each stream and each record counts for beside its events. */
+  readonly #place: number
   readonly #evictFinished: EvictFinished
   #taken = 0
 
-  constructor(max: number, evictFinished: EvictFinished) {
+  constructor(max: number, place: number, evictFinished: EvictFinished) {
     this.#max = max
+    this.#place = place
     this.#evictFinished = evictFinished
   }
 
@@ -49,8 +53,22 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
     return true
   }
 
-  grow(owner: string, by: number): void {
-    this.#possessions.grow(owner, by)
+  /** An owner has a stream more, or (-1) less. */
+  place(owner: string, by: 1 | -1): void {
+    this.#possessions.grow(owner, by * this.#place)
+  }
+
+  /** A record is kept: room is made for it, whoever has most. */
+  keep(record: Record): void {
+    const { owner, size } = record
+    while (this.#taken + size > this.#max) if (!this.#evict(owner) && !this.#evict(undefined)) break
+    this.#taken += size
+    this.#possessions.grow(owner, size + this.#place)
+  }
+
+  drop({ owner, size }: Record): void {
+    this.#taken -= size
+    this.#possessions.grow(owner, -size - this.#place)
   }
 
   /** A running stream has written events, which may be evicted. It is in no other list. */
@@ -105,7 +123,7 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
 
   #count(bytes: number, owner: string): void {
     this.#taken += bytes
-    this.grow(owner, bytes)
+    this.#possessions.grow(owner, bytes)
   }
 
   /** `false`: nothing is left that may be evicted for this owner. */

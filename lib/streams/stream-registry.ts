@@ -3,13 +3,20 @@ import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import type { StreamError, StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
-import type { Here } from './directory.js'
+import { type FoundStream, type Here, UNKNOWN } from './directory.js'
 import { DueQueue } from './due-queue.js'
-import { FinishedStreams, type Tombstone } from './finished-streams.js'
+import type { Record } from './record.js'
+import { BEING_READ, Records } from './records.js'
 import { SharedBytes } from './shared-bytes.js'
 import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
-import type { Producer, RegistryLimits, StreamHost, StreamInit } from './stream-types.js'
+import {
+  isForgotten,
+  type Producer,
+  type RegistryLimits,
+  type StreamHost,
+  type StreamInit
+} from './stream-types.js'
 import { Sweep, sweepPeriod } from './timer.js'
 import { Groups } from './groups.js'
 import type { FairShares } from './fair-shares.js'
@@ -21,7 +28,7 @@ type StreamEventName =
   'created' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned' | 'evicted'
 type StreamEventListener = (
   name: StreamEventName,
-  stream: Stream,
+  stream: Stream | Record,
   error: StreamError | undefined
 ) => void
 
@@ -42,45 +49,48 @@ export class StreamRegistry implements StreamHost<Stream> {
   readonly index = new StreamIndex()
   readonly #notify: StreamEventListener
   readonly #sessions: KnownSessions | undefined
-  readonly #remember: ((stream: Stream) => void) | undefined
   readonly #running: RunningStreams
-  /** Bytes that each stream counts for beside its events: what it gets of `maxBytes` on average. */
-  readonly #place: number
-  readonly #finished: FinishedStreams
+  readonly #records: Records
+  /** Those that have ended, and are still read. */
+  readonly #read = new Map<string, Stream>()
+  /** Those of them that are yet to be ranked: most never are. */
+  readonly #unranked = new Set<Stream>()
   #evictions = 0
   readonly #sweep: Sweep
   #isClosing = false
   /** Clients that are disconnected can come back through another instance, which relays them. */
   #mayMove = false
 
-  /** @param remember called with each stream that is no longer kept. Default: leave a tombstone. */
+  /** @param remember called with each record that is no longer kept. Default: it is a tombstone. */
   constructor(
     limits: RegistryLimits,
     notify: StreamEventListener,
     sessions?: KnownSessions,
-    remember?: (stream: Stream) => void
+    remember?: (record: Record) => void
   ) {
     this.#sessions = sessions
-    this.#remember = remember
     this.limits = limits
     this.abandonments = new DueQueue(limits.abandonAfter)
     this.#notify = notify
-    this.#place = Math.ceil(limits.maxBytes / limits.maxStreams)
     this.#sweep = new Sweep(sweepPeriod(limits.window), () => this.#expire())
-    this.budget = new SharedBytes(limits.maxBytes, (owner, isDelivered) =>
-      this.#finished.evict(owner, isDelivered)
+    const place = Math.ceil(limits.maxBytes / limits.maxStreams)
+    this.budget = new SharedBytes(limits.maxBytes, place, (owner, isDelivered) =>
+      this.#evict(owner, isDelivered)
     )
     this.#running = new RunningStreams(limits.maxStreams, this.budget.shares)
-    this.#finished = new FinishedStreams(limits, this.budget.shares, (stream, isEviction) =>
-      this.#keepNoLonger(stream, isEviction)
-    )
+    this.#records = new Records(limits, this.budget, (record, isEviction) => {
+      this.index.forget(record)
+      if (isEviction) this.evicted(record)
+      remember?.(record)
+      return remember === undefined
+    })
   }
 
   /** Opens a stream. `undefined`: there is no room, and the response is better left untouched. */
   open(init: StreamInit, producer: Producer): Stream | undefined {
     const { owner } = init
-    if (!this.hasRoom(owner)) return undefined
-    this.budget.grow(owner, this.#place)
+    if (init.hasRoom !== true && !this.hasRoom(owner)) return undefined
+    this.budget.place(owner, 1)
     const stream = new Stream(init, producer, this)
     stream.hasPlace = true
     this.#running.add(stream)
@@ -91,47 +101,97 @@ export class StreamRegistry implements StreamHost<Stream> {
     return stream
   }
 
-  /** Tells operators of a stream. Called by the opener for `isUnknown` ones, once they are kept. */
-  announce(stream: Stream): void {
+  /** Tells operators of a stream. Called by whoever opens one that is `isUnknown`, or gathered. */
+  announce(stream: Stream | Record): void {
     this.#notify('created', stream, undefined)
   }
 
-  find(id: string): Here<Stream, Tombstone> {
-    const stream = this.#running.get(id)
-    return stream === undefined ? this.#finished.find(id) : { kind: 'local', value: stream }
+  /**
+   * Keeps a call that was over when its response was first sent. `hasRoom` was asked before, and it
+   * has been announced.
+   */
+  keep(record: Record): void {
+    this.#records.keep(record)
+    this.#sweep.begin()
+    this.#notify('completed', record, undefined)
   }
 
-  endedSince(time: number): Stream[] {
-    return this.#finished.since(time)
+  /** `ended`: nobody reads it any more. */
+  find(id: string): Here<Stream, Record> {
+    const stream = this.#running.get(id) ?? this.#read.get(id)
+    if (stream !== undefined) return { kind: 'local', value: stream }
+    const record = this.#records.find(id)
+    return record === undefined ? UNKNOWN : { kind: 'ended', value: record }
+  }
+
+  /** What has become of it meanwhile. */
+  current(found: FoundStream): FoundStream {
+    const record = found.kind === 'local' ? found.value.record : undefined
+    return record === undefined ? found : { kind: 'ended', value: record }
+  }
+
+  /** Records of what is yet to be given to a client, or was in the last `time` milliseconds. */
+  endedSince(time: number): Record[] {
+    const read = [...this.#read.values()].map(stream => stream.toRecord(true))
+    return [...this.#records.since(time), ...read]
   }
 
   get running(): Pick<RunningStreams, 'failCalls' | 'whenCallsOver' | typeof Symbol.iterator> {
     return this.#running
   }
 
-  get finished(): Iterable<Stream> {
-    return this.#finished
+  /** Those that have ended and are kept, the oldest first. */
+  get finished(): (Stream | Record)[] {
+    return [...this.#records, ...this.#read.values()]
+  }
+
+  /** Those of a session, or of an owner without one, that have ended and are kept. */
+  endedFor(sessionId: string | undefined, owner: string): (Stream | Record)[] {
+    const read = [...this.#read.values()].filter(
+      stream => stream.sessionId === sessionId && stream.owner === owner
+    )
+    return [...this.#records.listFor(sessionId, owner), ...read]
+  }
+
+  /** A client is given what there is after a cursor. */
+  given(record: Record, cursor: number, upTo?: number): void {
+    this.#records.given(record, cursor, upTo)
+    this.#sweep.begin()
+  }
+
+  /** The connection has broken on which it was given the last time. */
+  notGiven(record: Record): void {
+    this.#records.notGiven(record)
   }
 
   /** Drops a stream that turned out not to be ours to keep, as if it had never been. */
   forget(stream: Stream): void {
     this.#remove(stream)
+    this.index.ended(stream)
+    this.index.forget(stream)
     stream.forget()
     this.#running.checkCalls()
   }
 
-  drop(stream: Stream): void {
-    this.#keepNoLonger(stream, false)
+  /** Drops what is kept of a stream that has ended. */
+  drop(ended: Stream | Record): void {
+    const record = ended instanceof Stream ? ended.record : ended
+    if (record !== undefined) this.#records.drop(record)
+    else this.#dissolve(ended as Stream, false)
   }
 
   counts(): RegistryCounts {
     return {
       ...this.#running.counts(),
-      finished: this.#finished.size,
+      finished: this.#finished,
       bytes: this.budget.taken,
-      remembered: this.#finished.remembered,
+      remembered: this.#records.remembered,
       evictions: this.#evictions
     }
+  }
+
+  get #finished(): number {
+    return this.#records.size + this.#read.size
   }
 
   /** Streams without their client are abandoned after `abandonAfter` ms, unless `Infinity`. */
@@ -177,26 +237,40 @@ export class StreamRegistry implements StreamHost<Stream> {
 
   ended(stream: Stream, error: StreamError | undefined): void {
     this.#leave(stream)
-    if (stream.state === 'cancelled' || stream.state === 'abandoned')
-      this.#keepNoLonger(stream, false)
-    else this.#keep(stream)
+    this.index.ended(stream)
+    if (!stream.isFollowed || isForgotten(stream)) this.#dissolve(stream)
+    else {
+      this.#read.set(stream.id, stream)
+      this.#unranked.add(stream)
+      this.#sweep.begin()
+    }
     this.#notify(stream.state as StreamEventName, stream, error)
     this.#running.checkCalls()
   }
 
   readerChanged(stream: Stream): void {
-    if (stream.keptAs !== undefined) this.#keep(stream)
+    if (!stream.isFollowed && this.#read.has(stream.id)) this.#dissolve(stream)
   }
 
-  evicted(stream: Stream): void {
+  evicted(stream: Stream | Record): void {
     this.#evictions++
     this.#notify('evicted', stream, undefined)
   }
 
-  #keep(stream: Stream): void {
+  /** Its record takes its place. `isEviction`: readers that retain events are cut off. */
+  #dissolve(stream: Stream, isKept = !isForgotten(stream), isEviction = false): void {
+    this.#remove(stream)
     // No client can come back to a stream that lasts no longer than its connection.
-    if (stream.isEphemeral && !stream.hasReader) return this.#keepNoLonger(stream, false)
-    this.#finished.keep(stream)
+    if (stream.isEphemeral) {
+      this.index.forget(stream)
+      stream.dispose(isEviction)
+      if (isEviction) this.evicted(stream)
+      return
+    }
+    const record = stream.dissolve(isKept, isEviction)
+    this.index.replace(stream, record)
+    if (isKept) this.#records.keep(record)
+    else this.#records.remember(record, isEviction)
     this.#sweep.begin()
   }
 
@@ -204,10 +278,27 @@ export class StreamRegistry implements StreamHost<Stream> {
   hasRoom(owner: string): boolean {
     const { maxStreams } = this.limits
     while (!this.#running.hasRoom(owner)) if (!this.#evictIdleListener(owner)) return false
-    while (this.#running.size + this.#finished.size >= maxStreams) {
-      if (!this.#finished.evict(owner) && !this.#evictIdleListener(owner)) return false
+    while (this.#running.size + this.#finished >= maxStreams) {
+      if (!this.#evict(owner) && !this.#evictIdleListener(owner)) return false
     }
     return this.budget.makeRoom(owner)
+  }
+
+  /**
+   * Evicts of the owner that has most: what was delivered first, what is being read last, then the
+   * least recently used. `false`: there is none, or `wantedBy` has much more; or none that was
+   * delivered (`isDelivered`).
+   */
+  #evict(wantedBy?: string, isDelivered = false): boolean {
+    const { shares } = this.budget
+    for (const stream of this.#unranked) shares.put(stream.owner, stream, BEING_READ)
+    this.#unranked.clear()
+    const ended = shares.next(wantedBy)
+    if (ended === undefined) return false
+    if (isDelivered && (ended instanceof Stream || !ended.isDelivered)) return false
+    if (ended instanceof Stream) this.#dissolve(ended, false, true)
+    else this.#records.drop(ended, true)
+    return true
   }
 
   #evictIdleListener(owner: string): boolean {
@@ -218,42 +309,36 @@ export class StreamRegistry implements StreamHost<Stream> {
     return true
   }
 
-  #keepNoLonger(stream: Stream, isEviction: boolean): void {
-    this.#remove(stream)
-    this.#remember?.(stream)
-    if (stream.isEphemeral || this.#remember !== undefined) stream.dispose(isEviction)
-    else this.#finished.replaceWithTombstone(stream, isEviction)
-    if (isEviction) this.evicted(stream)
-  }
-
   #leave(stream: Stream): void {
     if (this.#running.delete(stream)) this.budget.mayNotEvict(stream)
   }
 
   #remove(stream: Stream): void {
     this.#leave(stream)
-    this.#finished.delete(stream)
-    this.index.delete(stream)
+    if (this.#read.delete(stream.id)) this.budget.shares.drop(stream.owner, stream)
+    this.#unranked.delete(stream)
     if (!stream.hasPlace) return
     stream.hasPlace = false
-    this.budget.grow(stream.owner, -this.#place)
+    this.budget.place(stream.owner, -1)
   }
 
   /** `false`: nothing is left that may expire. */
   #expire(): boolean {
     const at = now()
     for (const stream of this.#running) stream.expire(at)
-    this.#finished.expire()
-    return this.#running.size + this.#finished.size > 0
+    this.#records.expire()
+    return this.#running.size + this.#finished > 0
   }
 }
 
-/** Finds streams by session, by owner, by their requests, by a ping. */
+/** Finds streams that run by session, by owner, by their requests, by a ping. */
 class StreamIndex {
   readonly #bySession = new Groups<Stream>()
   /** Streams without a session. Those of an unknown owner are left out: nobody can list them. */
   readonly #byOwner = new Groups<Stream>()
-  readonly #pinged = new Map<string, Stream>()
+  readonly #pinged = new Map<string, Stream | Record>()
+  /** Those of a session that have asked their client, and have ended. */
+  readonly #asked = new Groups<Stream | Record>()
 
   add(stream: Stream): void {
     const { sessionId, owner } = stream
@@ -261,11 +346,30 @@ class StreamIndex {
     else if (owner !== '') this.#byOwner.add(owner, stream)
   }
 
-  delete(stream: Stream): void {
-    const { sessionId, owner, pingId } = stream
-    if (pingId !== undefined) this.#pinged.delete(pingId)
+  /** A stream has ended. Its client may yet answer what it was asked. */
+  ended(stream: Stream): void {
+    const { sessionId, owner } = stream
     if (sessionId === undefined) this.#byOwner.delete(owner, stream)
     else this.#bySession.delete(sessionId, stream)
+    this.#noteAsked(stream)
+  }
+
+  replace(stream: Stream, record: Record): void {
+    this.forget(stream)
+    this.#noteAsked(record)
+    if (record.pingId !== undefined) this.#pinged.set(record.pingId, record)
+  }
+
+  /** Nothing is kept of it. */
+  forget(ended: Stream | Record): void {
+    const { sessionId, pingId } = ended
+    if (pingId !== undefined) this.#pinged.delete(pingId)
+    if (sessionId !== undefined) this.#asked.delete(sessionId, ended)
+  }
+
+  #noteAsked(ended: Stream | Record): void {
+    const { sessionId, asked } = ended
+    if (sessionId !== undefined && asked !== undefined) this.#asked.add(sessionId, ended)
   }
 
   namePing(stream: Stream): string {
@@ -274,8 +378,15 @@ class StreamIndex {
     return id
   }
 
-  findPinged(id: RequestId): Stream | undefined {
+  findPinged(id: RequestId): Stream | Record | undefined {
     return typeof id === 'string' ? this.#pinged.get(id) : undefined
+  }
+
+  /** The same answer is not passed on again. */
+  wasHandedOver(id: RequestId, sessionId: string, owner: string): boolean {
+    return [...this.#bySession.of(sessionId), ...this.#asked.of(sessionId)].some(
+      one => one.owner === owner && one.asked?.wasHandedOver(id) === true
+    )
   }
 
   ofSession(sessionId: string, owner: string): Stream[] {
@@ -285,7 +396,7 @@ class StreamIndex {
   /** A session's live listen channels that are this owner's, the oldest first. */
   findListening(sessionId: string, owner: string): readonly Stream[] {
     const streams = this.ofSession(sessionId, owner)
-    return streams.filter(({ kind, isEnded }) => kind === 'listen' && !isEnded)
+    return streams.filter(({ kind }) => kind === 'listen')
   }
 
   listFor(sessionId: string | undefined, owner: string): readonly Stream[] {
@@ -303,7 +414,6 @@ class StreamIndex {
     if (requestIds.length === 0 || (sessionId === undefined && owner === '')) return found
     const wanted = new Set(requestIds)
     for (const stream of this.#of(sessionId, owner)) {
-      if (stream.isEnded) continue
       for (const id of new Set(stream.requestIds)) {
         if (!wanted.has(id)) continue
         if (found.has(id)) wanted.delete(id)
@@ -335,12 +445,12 @@ interface RunningCounts {
 class RunningStreams implements Iterable<Stream> {
   readonly #streams = new Map<string, Stream>()
   readonly #quota: Quota
-  readonly #shares: FairShares<Stream>
+  readonly #shares: Pick<FairShares<Stream>, 'sizeOf'>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   #listening = 0
 
   /** @param shares what each owner has of all that is held. */
-  constructor(max: number, shares: FairShares<Stream>) {
+  constructor(max: number, shares: Pick<FairShares<Stream>, 'sizeOf'>) {
     this.#quota = new Quota(max, timesTheRest(FACTOR))
     this.#shares = shares
   }

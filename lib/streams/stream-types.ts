@@ -59,6 +59,8 @@ export interface StreamInit extends StreamIdentity {
   /** A connection is about to follow it; `missed` is called if it cannot. */
   readonly isConnecting?: boolean | undefined
   readonly callKey?: string | undefined
+  /** Room for it has been asked for before, and is there. */
+  readonly hasRoom?: boolean
 }
 
 /** Pulls from a stream, which only tells it when there is something to read. */
@@ -166,7 +168,7 @@ export interface StreamHost<Stream> {
 }
 
 /** What counts with events: a request that goes on alone, an answer that waits in a socket. */
-export abstract class Holding extends Member<Holding> {
+export abstract class Holding extends Member {
   /** For whom it counts. */
   readonly owner: string
   /** Bytes of memory. */

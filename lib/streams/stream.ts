@@ -9,10 +9,12 @@ import { errorResponse, type Message, type RequestId } from '../protocol/json-rp
 import { Member } from './linked-list.js'
 import { OutstandingRequests } from './outstanding-requests.js'
 import type { ClientProfile } from '../protocol/revisions.js'
+import { Record } from './record.js'
 import type { Batch } from './segment.js'
 import { type BlockFields, newFields, readFields } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import { createNotification, endNotification } from '../protocol/stream-messages.js'
+import type { ServerRequests } from './server-requests.js'
 import { StreamReaders } from './stream-readers.js'
 import {
   Holding,
@@ -26,7 +28,7 @@ import {
   TRANSITIONS
 } from './stream-types.js'
 
-export class Stream extends Member<Stream> implements StreamIdentity, InputWaitHost {
+export class Stream extends Member implements StreamIdentity, InputWaitHost {
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
@@ -48,9 +50,10 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   endpointId: string | undefined
   /** It counts in its owner's share of all that is held. */
   hasPlace = false
-  /** When its time is over, once it has ended; and in which rank it is kept until then. */
-  keptUntil = Infinity
-  keptAs: number | undefined
+  /** What is kept of it, once it has ended and nobody reads it any more. */
+  record: Record | undefined
+  /** When its last connection broke, in milliseconds of `now()`; 0: it did not. */
+  lostAt = 0
   pingId: string | undefined
   #state: StreamState = 'live'
   readonly #outstanding: OutstandingRequests
@@ -101,6 +104,11 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     return TRANSITIONS[this.#state].length === 0
   }
 
+  /** The sequences of the first and the last event that are kept. */
+  get first(): number {
+    return this.log.first
+  }
+
   get last(): number {
     return this.log.last
   }
@@ -128,6 +136,36 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   /** Where a client without a cursor goes on: what the newest reader got need not have arrived. */
   get unsentFrom(): number {
     return Math.max(this.log.first - 1, this.readers.start)
+  }
+
+  /** Bytes that its log takes. */
+  get size(): number {
+    return this.log.bytes
+  }
+
+  /** When its client left, in milliseconds of `now()`; 0: it is there, or has not come yet. */
+  get leftAt(): number {
+    return this.readers.leftAt
+  }
+
+  /** How many connections it has had. */
+  get connections(): number {
+    return this.readers.count
+  }
+
+  /** Unlike a record's, its bytes are kept for as long as it is there. */
+  get isKept(): true {
+    return true
+  }
+
+  /** One event, to be used before the log changes; `undefined`: it is not kept. */
+  event(sequence: number): Buffer | undefined {
+    return this.log.event(sequence)
+  }
+
+  /** Whether events after a cursor are not kept any more. */
+  hasEvicted(cursor: number): boolean {
+    return this.log.hasEvicted(cursor)
   }
 
   get hasReader(): boolean {
@@ -168,6 +206,11 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
   /** What it has asked its client; `undefined`: nothing. */
   get inputWait(): InputWait | undefined {
     return this.#outstanding.inputWait
+  }
+
+  /** The same, answered or not. */
+  get asked(): ServerRequests | undefined {
+    return this.inputWait?.requests
   }
 
   // What its producer says
@@ -398,6 +441,42 @@ export class Stream extends Member<Stream> implements StreamIdentity, InputWaitH
     if (left > 0) events += log.evict(Infinity, log.written, left)
     if (events > 0) this.#host.evicted(this)
     this.#noteEvicted()
+  }
+
+  /** What it leaves. `isKept`: with its bytes. */
+  toRecord(isKept: boolean): Record {
+    const { log, readers } = this
+    const { bytes, ends } = isKept ? log.whole() : { bytes: undefined, ends: [] }
+    return new Record(
+      this,
+      bytes,
+      {
+        state: this.#state,
+        first: log.first,
+        last: log.last,
+        written: log.written,
+        unsentFrom: this.unsentFrom,
+        lastRequest: this.lastRequest,
+        lastError: this.lastError,
+        ends,
+        connections: readers.count,
+        lostAt: this.lostAt,
+        isAnnounced: this.isAnnounced,
+        isHandshake: this.isHandshake,
+        callKey: this.callKey,
+        endpointId: this.endpointId,
+        pingId: this.pingId,
+        asked: this.asked
+      },
+      this.begunAt
+    )
+  }
+
+  /** Its record takes its place. `isKept`: with its bytes. `isRecall`: as in `dispose`. */
+  dissolve(isKept: boolean, isRecall: boolean): Record {
+    const record = (this.record = this.toRecord(isKept))
+    this.dispose(isRecall)
+    return record
   }
 
   /** Drops all events. `isRecall`: readers that still retain some of them are cut off. */

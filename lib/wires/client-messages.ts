@@ -24,9 +24,9 @@ import {
   type StreamRequest,
   UNKNOWN_STREAM
 } from '../protocol/stream-messages.js'
-import { isKnown } from '../streams/directory.js'
-import type { FoundStream } from '../streams/finished-streams.js'
-import type { Stream } from '../streams/stream.js'
+import { type FoundStream, isKnown } from '../streams/directory.js'
+import { Record } from '../streams/record.js'
+import { Stream } from '../streams/stream.js'
 import { isForgotten } from '../streams/stream-types.js'
 import type { SharedStreams } from './shared-streams.js'
 import { isOfTransport, type Wire } from './wire.js'
@@ -62,7 +62,7 @@ export class ClientMessages {
       return this.#refuse(request, UNKNOWN_STREAM, 'stream-unknown')
     const cursor = requestCursor(found.value, request.cursor)
     if (cursor === 'invalid')
-      return this.#refuse(request, INVALID_CURSOR, 'invalid-event-id', found)
+      return this.#refuse(request, INVALID_CURSOR, 'invalid-event-id', found.value)
     if (request.method === 'stream/poll') this.#poll(request, found, cursor)
     else this.#resume(request, found, cursor)
   }
@@ -87,9 +87,11 @@ export class ClientMessages {
     const theirs = [...sessions.values()].filter(
       other => other === session || (owner !== '' && other.owner === owner)
     )
-    const streams = theirs.flatMap(other => host.table.index.ofSession(other.id, owner))
+    const { table } = host
+    const streams = theirs.flatMap(other => table.index.ofSession(other.id, owner))
     for (const stream of streams) this.#signOfLife(stream)
-    this.#respond(id, { streams: streams.map(stream => pollResult(stream)) })
+    const ended = theirs.flatMap(other => table.endedFor(other.id, owner))
+    this.#respond(id, { streams: [...streams, ...ended].map(stream => pollResult(stream)) })
   }
 
   #signOfLife(stream: Stream): void {
@@ -97,18 +99,22 @@ export class ClientMessages {
     this.#shared.sessionOf(stream)?.signOfLife()
   }
 
-  #resume(request: StreamRequest, found: FoundStream, cursor: number | undefined): void {
+  #resume(
+    request: StreamRequest,
+    { value: stream }: FoundStream,
+    cursor: number | undefined
+  ): void {
     const { id } = request
-    if (found.kind === 'ended') {
-      if ((cursor ?? 0) < found.value.last) return this.#refuseGone(request, 'stream-expired')
-      return this.#done(id, found.value.id)
+    if (!stream.isKept) {
+      if ((cursor ?? 0) < stream.last) return this.#refuseGone(request, 'stream-expired')
+      return this.#done(id, stream.id)
     }
-    const stream = found.value
     const from = cursor ?? stream.unsentFrom
-    if (stream.log.hasEvicted(from)) return this.#refuseGone(request, 'events-evicted', found)
+    if (stream.hasEvicted(from)) return this.#refuseGone(request, 'events-evicted', stream)
     const { host } = this.#shared
+    if (stream instanceof Record) host.table.given(stream, from)
     host.count('resumed', stream)
-    if (stream.hasReader) host.count('taken-over', stream)
+    if (stream instanceof Stream && stream.hasReader) host.count('taken-over', stream)
     host.debug('stream %s resumed on a wire after event %d', label(stream), from)
     const session = this.#shared.sessionOf(stream)
     if (session !== undefined) this.#wire.adopt(session, stream)
@@ -145,19 +151,18 @@ export class ClientMessages {
     if (id !== undefined) void this.#wire.answer({ jsonrpc: '2.0', id, result })
   }
 
-  #refuseGone(request: StreamRequest, fault: StreamFault, found?: FoundStream): void {
-    this.#refuse(request, invalidParamsError(fault), fault, found)
+  #refuseGone(request: StreamRequest, fault: StreamFault, stream?: Stream | Record): void {
+    this.#refuse(request, invalidParamsError(fault), fault, stream)
   }
 
   #refuse(
     { id }: StreamRequest,
     error: ErrorObject,
     reason: StreamFault,
-    found?: FoundStream
+    stream?: Stream | Record
   ): void {
     // Operators see which stream it was, unless only a tombstone is left.
-    const stream = found?.kind === 'local' ? found.value : undefined
-    this.#shared.host.count('refused', stream, reason)
+    this.#shared.host.count('refused', stream?.isKept === true ? stream : undefined, reason)
     this.#wire.refuse(id, error)
   }
 }

@@ -20,6 +20,7 @@ import { parseForeignId } from '../protocol/foreign-id.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
 import type { TokenCalls } from '../features/resume-tokens/token-calls.js'
 import { WiresTokens } from '../features/resume-tokens/wire-tokens.js'
+import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { type SharedStreams, sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
 import { ClientMessages } from './client-messages.js'
@@ -272,7 +273,7 @@ class Session implements TransportLike, WireSession, StreamsSession, ResourcesHo
   }
 
   /** `except`: a stream that the caller follows itself. */
-  follow(wire: Wire, except: Stream): void {
+  follow(wire: Wire, except: Stream | Record): void {
     const older = this.#wire
     this.#wire = wire
     if (older !== undefined && older !== wire) void older.leave(this)

@@ -14,6 +14,7 @@ import {
 import type { ClientProfile } from '../protocol/revisions.js'
 import { type WireMessage, withStreams } from '../protocol/shared-wire.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
+import { isKnown } from '../streams/directory.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamKind } from '../streams/stream-types.js'
 import type { StreamsHost, Wire } from './wire.js'
@@ -144,7 +145,7 @@ export class SessionStreams {
   #again(id: RequestId, { streamId = '' }: EarlierRequest): false {
     const { wire } = this.#session
     const found = this.#host.table.find(streamId)
-    const isWhole = found.kind === 'local' && !found.value.log.hasEvicted(0)
+    const isWhole = isKnown(found) && found.value.isKept && !found.value.hasEvicted(0)
     if (isWhole) wire?.follow(found.value, 0)
     else wire?.refuse(id, faultError('answer-lost'))
     return false

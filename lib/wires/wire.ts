@@ -8,7 +8,8 @@ import {
   statusOf,
   type StreamStatus
 } from '../protocol/stream-messages.js'
-import type { Stream } from '../streams/stream.js'
+import type { Record } from '../streams/record.js'
+import { Stream } from '../streams/stream.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import { now } from '../protocol/clock.js'
 import { faultError } from '../protocol/errors.js'
@@ -28,7 +29,7 @@ export interface WireSession {
   /** `extra`: what else the transport knows of the message, such as who has sent it. */
   receive(message: WireMessage, extra: unknown): void
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void
-  follow(wire: Wire, except: Stream): void
+  follow(wire: Wire, except: Stream | Record): void
   signOfLife(): void
   wireLost(wire: Wire): void
   /** While the process is about to end: disconnects an idle client, to come back elsewhere. */
@@ -148,12 +149,12 @@ export class Wire implements ReaderHost {
     return [...this.#readers].some(({ stream }) => stream.kind === 'request')
   }
 
-  followed(streamId: string): Stream | undefined {
+  followed(streamId: string): Stream | Record | undefined {
     return [...this.#readers].find(({ stream }) => stream.id === streamId)?.stream
   }
 
   /** `onDone` is called when no more of it comes here. */
-  follow(stream: Stream, cursor: number, onDone?: (status: StreamStatus) => void): void {
+  follow(stream: Stream | Record, cursor: number, onDone?: (status: StreamStatus) => void): void {
     const isForeign = stream.sessionId !== this.session.id
     const reader = new WireReader(stream, cursor, this, { isForeign, onDone })
     this.#readers.add(reader)
@@ -166,7 +167,7 @@ export class Wire implements ReaderHost {
   }
 
   /** Replaces the wire's own session if that is unused; otherwise it is added. */
-  adopt(session: WireSession, except: Stream): void {
+  adopt(session: WireSession, except: Stream | Record): void {
     const fresh = this.session
     if (fresh.isFresh && fresh !== session) {
       this.session = session
@@ -232,10 +233,12 @@ export interface StreamsHost {
   /** Counts and publishes what happened between a client and a stream. */
   readonly count: (
     name: 'resumed' | 'taken-over' | 'refused',
-    stream: Stream | undefined,
+    stream: Stream | Record | undefined,
     reason?: string
   ) => void
 }
+
+const NO_EVENTS = new Uint8Array(0)
 
 const SESSION_ID = 'transport:'
 
@@ -267,7 +270,7 @@ interface WireReaderOptions {
 
 /** Pulls from the log, and so lags behind a slow wire without a queue. */
 class WireReader implements Reader, SegmentReader {
-  readonly stream: Stream
+  readonly stream: Stream | Record
   #cursor: number
   #isClosed = false
   #isPumping = false
@@ -275,7 +278,12 @@ class WireReader implements Reader, SegmentReader {
   readonly #wire: ReaderHost
   readonly #options: WireReaderOptions
 
-  constructor(stream: Stream, cursor: number, wire: ReaderHost, options: WireReaderOptions) {
+  constructor(
+    stream: Stream | Record,
+    cursor: number,
+    wire: ReaderHost,
+    options: WireReaderOptions
+  ) {
     this.stream = stream
     this.#cursor = cursor
     this.#wire = wire
@@ -284,7 +292,7 @@ class WireReader implements Reader, SegmentReader {
 
   /** Takes the stream over from any older reader. */
   start(): void {
-    this.stream.attach(this, this.#cursor)
+    if (this.stream instanceof Stream) this.stream.attach(this, this.#cursor)
     this.wake()
   }
 
@@ -292,7 +300,7 @@ class WireReader implements Reader, SegmentReader {
     // Sending a message may wake this reader again: the loop that is running handles that.
     if (this.#isPumping || this.#isClosed) return
     this.#isPumping = true
-    if (this.#cursor + 1 < this.stream.log.first) this.#skip()
+    if (this.stream.hasEvicted(this.#cursor)) this.#skip()
     while (!this.#isClosed && !this.#wire.isFull && this.#cursor < this.stream.last)
       this.#sendBatch()
     this.#isPumping = false
@@ -306,25 +314,27 @@ class WireReader implements Reader, SegmentReader {
   /** Unless the stream was cancelled, an error answers each of its requests. */
   #skip(): void {
     const { stream } = this
-    this.#cursor = stream.log.first - 1
+    this.#cursor = stream.isKept ? stream.first - 1 : stream.last
     const error = faultError('events-evicted')
     if (stream.state !== 'cancelled')
       for (const id of stream.requestIds) this.#send({ jsonrpc: '2.0', id, error }, 0)
   }
 
   #sendBatch(): void {
-    const batch = this.stream.log.retain(this.#cursor, this)
+    const { stream } = this
+    const batch = stream instanceof Stream ? stream.log.retain(this.#cursor, this) : undefined
+    const bytes = batch?.bytes ?? (stream as Record).eventsAfter(this.#cursor) ?? NO_EVENTS
     const fields = newFields()
     let from = 0
-    while (from < batch.bytes.length && !this.#isClosed && !this.#wire.isFull) {
-      const to = readFields(batch.bytes, from, fields)
-      const message = JSON.parse(dataOf(batch.bytes, from, to, fields)) as WireMessage
+    while (from < bytes.length && !this.#isClosed && !this.#wire.isFull) {
+      const to = readFields(bytes, from, fields)
+      const message = JSON.parse(dataOf(bytes, from, to, fields)) as WireMessage
       this.#cursor++
-      this.#markWritten(batch)
+      if (batch !== undefined) this.#markWritten(batch)
       this.#send(this.#forWire(message), to - from)
       from = to
     }
-    batch.release()
+    batch?.release()
   }
 
   recalled(): void {
@@ -332,7 +342,7 @@ class WireReader implements Reader, SegmentReader {
   }
 
   #markWritten(batch: Batch): void {
-    this.stream.markWritten({ ...batch, last: this.#cursor }, now())
+    ;(this.stream as Stream).markWritten({ ...batch, last: this.#cursor }, now())
   }
 
   #send(message: WireMessage, bytes: number): void {
@@ -372,7 +382,7 @@ class WireReader implements Reader, SegmentReader {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.stream.detach(this)
+    if (this.stream instanceof Stream) this.stream.detach(this)
     this.#wire.readerClosed(this)
   }
 

@@ -374,6 +374,7 @@ describe('mcpStreams', () => {
     ['null', null],
     ['a number', 3000],
     ['a string', 'retry'],
+    ['a list', []],
     ['a function', () => undefined]
   ])('refuses %s for options', (_name, options) => {
     expect(make(options)).toThrow(TypeError)
@@ -502,7 +503,18 @@ describe('the message of a fault', () => {
     [{ Retry: 3 }, 'unknown option `Retry`: did you mean `retry`?'],
     [{ eventstore: 'leave' }, 'unknown option `eventstore`: did you mean `eventStore`?'],
     [{ maxbytes: 3 }, 'unknown option `maxbytes`: did you mean `maxBytes`?'],
-    [{ ttl: 3 }, 'unknown option `ttl`'],
+    [{ heartbeat: 3 }, 'unknown option `heartbeat`: did you mean `keepAlive`?'],
+    [{ ping: 3 }, 'unknown option `ping`: did you mean `keepAlive`?'],
+    [{ ttl: 3 }, 'unknown option `ttl`: did you mean `window`?'],
+    [
+      { path: '/mcp' },
+      "unknown option `path`: mount it there, as in app.use('/mcp', mcpStreams())"
+    ],
+    [{ store: {} }, 'unknown option `store`: did you mean `backplane`?'],
+    [{ redis: {} }, 'unknown option `redis`: did you mean `backplane`?'],
+    [{ url: 'redis://a' }, 'unknown option `url`: did you mean `backplane`?'],
+    [{ cors: true }, 'unknown option `cors`: did you mean `allowedOrigins`?'],
+    [{ origin: '*' }, 'unknown option `origin`: did you mean `allowedOrigins`?'],
     [{ somethingElse: 3 }, 'unknown option `somethingElse`'],
     [
       { resumeTokens: { aftr: 1 } },
@@ -563,18 +575,49 @@ describe('a mistake that is easily made', () => {
     )
   })
 
-  it('is warned of: milliseconds where seconds are meant', () => {
+  const LESS = 'are less than'
+  it.each<[McpStreamsOptions, McpStreamsOptions, string]>([
+    [
+      { resumeInterval: { max: 86_400 } },
+      { resumeInterval: { max: 600_000 } },
+      '`resumeInterval` is in seconds: 600000 are more than a day'
+    ],
+    [
+      { window: 0 },
+      { window: 60 },
+      `\`window\` is in milliseconds: 60 ${LESS} a tenth of a second`
+    ],
+    [{ retry: 100 }, { retry: 3 }, `\`retry\` is in milliseconds: 3 ${LESS} a tenth of a second`],
+    [
+      { keepAlive: 1000 },
+      { keepAlive: 25 },
+      `\`keepAlive\` is in milliseconds: 25 ${LESS} a tenth of a second`
+    ],
+    [{ maxBytes: 1024 }, { maxBytes: 10 }, `\`maxBytes\` is in bytes: 10 ${LESS} a kibibyte`]
+  ])('of another unit is warned of once: %j is not, %j is', async (fine, wrong, text) => {
+    // As in a process that has warned of nothing yet.
+    jest.resetModules()
+    const fresh = await import('../../lib/options/options.js')
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
-    parseOptions({ resumeInterval: { max: 86_400 } })
+    fresh.parseOptions(fine)
     expect(warn).not.toHaveBeenCalled()
-    parseOptions({ resumeInterval: { max: 600_000 } })
-    expect(warn.mock.calls).toEqual([
-      [
-        'mcpStreams: option `resumeInterval` is in seconds: 600000 are more than a day',
-        { code: 'MCP_STREAMS_SECONDS' }
-      ]
-    ])
-    warn.mockRestore()
+    fresh.parseOptions(wrong)
+    fresh.parseOptions(wrong)
+    expect(warn.mock.calls).toEqual([[`mcpStreams: option ${text}`, { code: 'MCP_STREAMS_UNIT' }]])
+  })
+
+  const ORIGINS = "must be a list of origins such as 'https://app.example', or ['*']"
+  it.each([
+    [['https://a.example', 'https://a.example/'], ', without a slash at the end'],
+    [['a.example'], ', each with its scheme'],
+    [['https://a.example/app'], ', without a path'],
+    [['https://a.example/app/'], ', without a path'],
+    [['https://*.example'], '']
+  ])('names what an origin of %j has too much, or too little', (allowedOrigins, why) => {
+    const given = allowedOrigins.at(-1)
+    expect(() => parseOptions({ allowedOrigins })).toThrow(
+      `option \`allowedOrigins\` ${ORIGINS}${why}, not '${given}'`
+    )
   })
 })
 

@@ -1,9 +1,7 @@
 // The owner in a signed cookie, for requests that a browser makes by itself: an `EventSource` or a
 // link cannot carry headers that the page sets.
 import cookie from 'cookie'
-import cookieParser from 'cookie-parser'
-import signature from 'cookie-signature'
-import { hkdfSync } from 'node:crypto'
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerOf } from '../../access/guards.js'
 import type { CookieCode } from '../../endpoint/instance-parts.js'
@@ -25,10 +23,11 @@ const LONGEST_COOKIE = 4096
 /** A cookie's `Path` (RFC 6265, 4.1.1). */
 const PLAIN_PATH = /^\/[\x21-\x3a\x3d-\x7e]*$/
 const BAD_REQUEST = 400
+const SIGNED = 's:'
 
 export class SignedOwner implements CookieCode {
   readonly #name: string
-  readonly #keys: string[]
+  readonly #keys: Buffer[]
 
   constructor({ name, secrets }: SignedOwnerSettings) {
     this.#name = name
@@ -40,12 +39,13 @@ export class SignedOwner implements CookieCode {
     if (req.method !== 'GET' && req.method !== 'HEAD') return undefined
     const path = mountOf(req)
     const value = this.#valueIn(req)
-    if (path === undefined || value?.startsWith('s:') !== true || value.length > LONGEST_COOKIE)
+    if (path === undefined || value?.startsWith(SIGNED) !== true || value.length > LONGEST_COOKIE)
       return undefined
-    const signed = cookieParser.signedCookie(value, this.#keys)
-    return signed === false || !signed?.startsWith(`${path} `)
-      ? undefined
-      : decoded(signed.slice(path.length + 1))
+    const text = value.slice(SIGNED.length, value.lastIndexOf('.'))
+    if (!text.startsWith(`${path} `)) return undefined
+    return this.#keys.some(key => isSame(value, signed(text, key)))
+      ? decoded(text.slice(path.length + 1))
+      : undefined
   }
 
   /**
@@ -56,7 +56,7 @@ export class SignedOwner implements CookieCode {
     if (req.method !== 'POST' || res.headersSent) return
     const path = mountOf(req)
     if (path === undefined) return
-    const value = `s:${signature.sign(`${path} ${encoded(owner)}`, this.#keys[0] as string)}`
+    const value = signed(`${path} ${encoded(owner)}`, this.#keys[0] as Buffer)
     if (this.#valueIn(req) === value) return
     if (this.#name.length + encodeURIComponent(value).length > LONGEST_COOKIE) return
     const secure = isSecure(req)
@@ -84,10 +84,19 @@ export class SignedOwner implements CookieCode {
  * Nothing that the application signs can pass for ours, nor ours for its own. HKDF, as it may sign
  * texts of a client under the secret itself.
  */
-function keyFrom(secret: string): string {
-  return Buffer.from(
-    hkdfSync('sha256', secret, '', 'express-mcp-streams: owner cookie', 32)
-  ).toString('base64url')
+function keyFrom(secret: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', 'express-mcp-streams: owner cookie', 32))
+}
+
+/** In the form of Express, whose parser then knows that it is signed, not by the application. */
+function signed(text: string, key: Buffer): string {
+  const mac = createHmac('sha256', key).update(text).digest('base64').replace('=', '')
+  return `${SIGNED}${text}.${mac}`
+}
+
+function isSame(given: string, value: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(value)]
+  return a.length === b.length && timingSafeEqual(a, b)
 }
 
 /** The path of the mount: an owner is the owner of one mount alone. */

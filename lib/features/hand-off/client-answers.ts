@@ -1,7 +1,7 @@
 // The client sends its answers in one POST to the stream URL, and the response is the stream's next
 // turn.
 import { label, type StreamName } from '../../protocol/event-id.js'
-import type { FoundStream } from '../../streams/finished-streams.js'
+import type { FoundStream } from '../../streams/directory.js'
 import { isResponse, type Message, messagesOf, type RequestId } from '../../protocol/json-rpc.js'
 import { cursorOf } from '../../protocol/stream-messages.js'
 import { writtenMessages } from '../../protocol/json-splice.js'
@@ -11,7 +11,7 @@ import { errorIn } from '../../endpoint/admission.js'
 import { isAccepted, sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { refuseAndCount, refuseUrl } from '../../endpoint/refusals.js'
 import { answerRefusal, canAnswer, noContent, type Refusal } from '../../http/reply.js'
-import { readBody } from '../../http/request-body.js'
+import { readBody } from '../../http/read-ahead.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { followTurn } from '../../routes/resume.js'
 
@@ -22,34 +22,36 @@ type Received = { readonly answer: GivenAnswer; readonly text: string | undefine
 /** Sends the answers, then lets the client follow. A refused POST has sent none. */
 export async function takeAnswers(
   context: RequestContext,
-  found: FoundStream,
+  given: FoundStream,
   name: StreamName
 ): Promise<void> {
   const { instance, req, res } = context
-  if (found.kind === 'ended')
-    return found.value.state === 'cancelled'
-      ? noContent(res)
-      : refuseAndCount(context, 410, 'stream-expired')
-  const stream = found.value
+  const { id, isKept, state } = given.value
+  if (!isKept)
+    return state === 'cancelled' ? noContent(res) : refuseAndCount(context, 410, 'stream-expired')
   const lastEventId = context.lastEventId ?? ''
-  const cursor = lastEventId === '' ? undefined : cursorOf(stream, lastEventId)
+  const cursor = lastEventId === '' ? undefined : cursorOf(given.value, lastEventId)
   if (lastEventId !== '' && cursor === undefined) return refuseUrl(context, 400, 'invalid-event-id')
   const read = await readBody(req, context.bodyLimits)
   if (!canAnswer(res)) return
   if (read.fault !== undefined) return refuseUrl(context, read.status, read.fault)
   const answers = answersIn(read.body, read.text)
   if (answers === undefined) return refuseUrl(context, 400, 'invalid-answers')
-  const start = stream.inputWait?.requests.cursorAfter([...answers.keys()])
+  const found = instance.table.current(given)
+  const { value: stream } = found
+  const start = stream.asked?.cursorAfter([...answers.keys()])
   if (start === undefined) return refuseUrl(context, 400, 'unknown-answers')
 
   const from = cursor ?? Math.max(start, name.start)
-  if (stream.log.hasEvicted(from)) return refuseAndCount(context, 410, 'events-evicted', { stream })
-  stream.signOfLife()
-  const refusal = await sendAnswers(context, stream, answers)
-  if (refusal !== undefined) return answerRefusal(res, null, refusal)
-  if (!canAnswer(res)) return
+  if (stream.hasEvicted(from)) return refuseAndCount(context, 410, 'events-evicted', { stream })
+  if (found.kind === 'local') {
+    found.value.signOfLife()
+    const refusal = await sendAnswers(context, found.value, answers)
+    if (refusal !== undefined) return answerRefusal(res, null, refusal)
+    if (!canAnswer(res)) return
+  }
   instance.debug('stream %s answered: its next turn begins after event %d', label(stream), from)
-  followTurn(context, stream, from, { id: stream.id, start: from })
+  followTurn(context, found, from, { id, start: from })
 }
 
 /** By request id; `undefined`: something else is there. The first of two answers counts. */

@@ -7,7 +7,7 @@
 // `streams/input-wait.ts`, and what is expected of each client in `protocol/revisions.ts`.
 import { label, type StreamName } from '../../protocol/event-id.js'
 import type { ResumeInterval } from '../../protocol/stream-messages.js'
-import type { FoundStream } from '../../streams/finished-streams.js'
+import type { FoundStream } from '../../streams/directory.js'
 import type { Stream } from '../../streams/stream.js'
 import type { AskingStream, HandOffRules } from '../../streams/stream-types.js'
 import type { Answer, Feature, Turns } from '../../endpoint/feature.js'
@@ -70,6 +70,7 @@ export class HandOffTimes implements HandOffRules {
 }
 
 export class HandOff implements Feature, Turns {
+  readonly triggers = { traits: ['answers'] as const }
   readonly turns: Turns = this
 
   /** Answers to our pings, or that the endpoint has got already: accepted, and not passed on. */
@@ -135,8 +136,6 @@ function notePongs({ instance, facts, session, owner }: RequestContext): boolean
 /** Whether it only repeats answers that came by a hand-off, of which the first counts. */
 function isHandedOver({ instance, facts, session, owner }: RequestContext): boolean {
   if (session === undefined || !facts.areResponses) return false
-  const streams = instance.table.index.ofSession(session, owner)
-  return facts.answered.every(id =>
-    streams.some(stream => stream.inputWait?.requests.wasHandedOver(id) === true)
-  )
+  const { index } = instance.table
+  return facts.answered.every(id => index.wasHandedOver(id, session, owner))
 }

@@ -35,6 +35,8 @@ const SHORTEST_KEY = 16
 const LONGEST_KEY = 256
 
 export class Idempotency implements Feature, CallKeys {
+  /** A POST under a key; and a call that is cancelled by it. */
+  readonly triggers = { headers: ['idempotency-key'], verbs: ['DELETE'] }
   readonly keys: CallKeys = this
   readonly #parts: InstanceParts
   readonly #store: IdempotencyStore
@@ -229,7 +231,7 @@ async function attachAgain(context: RequestContext, streamId: string): Promise<v
   // [MCP] Not 404, which would tell the client that its session has ended.
   if (!isKnown(found)) return refuse(res, 409, 'answer-lost')
   instance.debug('stream %s: its call was sent again', label(found.value))
-  if (found.kind === 'local' && found.value.log.first === 1)
-    followTurn(context, found.value, 0, { id: streamId, start: 0 })
-  else reportEvicted(context, found, 0)
+  if (found.value.isKept && found.value.first === 1)
+    followTurn(context, found, 0, { id: streamId, start: 0 })
+  else reportEvicted(context, found.value, 0)
 }

@@ -14,6 +14,7 @@ import { keyOf } from '../../streams/groups.js'
 import type { Stream } from '../../streams/stream.js'
 
 export class Listen implements Feature {
+  readonly triggers = { verbs: ['GET'] }
   readonly #rules = new ListenRules()
 
   /** A GET of a session that has a listen channel already. */
@@ -33,16 +34,20 @@ export class Listen implements Feature {
     const rule = channels.length > 1 ? 'several' : rules.of(context)
     const mayAsk = !instance.isClosing && context.profile.taken
     if (rule === 'one' || (rule === undefined && !mayAsk))
-      return () => follow(context, first, startOf(first))
+      return () => followChannel(context, first)
     const parked = channels.filter(({ hasReader }) => !hasReader)
     // A channel without a client that has events left: the first client that comes gets them.
     const unread = parked.find(({ log }) => log.written < log.last)
-    if (unread !== undefined) return () => follow(context, unread, startOf(unread))
+    if (unread !== undefined) return () => followChannel(context, unread)
     const isOnly = channels.length === 1
     const channel = parked[0] ?? (isOnly ? first : undefined)
     context.second = channel && new SecondListener(context, rules, channel, isOnly)
     return undefined
   }
+}
+
+function followChannel(context: RequestContext, channel: Stream): void {
+  follow(context, { kind: 'local', value: channel }, startOf(channel))
 }
 
 /** On its way to the endpoint, whose answer decides: another channel, or the one there is. */

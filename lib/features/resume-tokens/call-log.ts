@@ -5,6 +5,7 @@ import type { StreamFault } from '../../protocol/errors.js'
 import { isRequest, type Message } from '../../protocol/json-rpc.js'
 import type { WrittenMessage } from '../../protocol/json-splice.js'
 import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
+import type { Record } from '../../streams/record.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Keeper, KeptValue } from '../../streams/directory.js'
 import { faultAnswer } from './call-reply.js'
@@ -17,6 +18,8 @@ export interface CallHost<Call> {
   issue(call: Call): string
   /** A token is not valid any more; `reason` is what its client is told. */
   retire(token: string, call: Call, reason: ResumeTokenFault): void
+  /** Its client has been given what is left of it, up to an event. */
+  given(record: Record, upTo: number): void
   /** Ended, with no request waiting. Without a token, it cannot be asked for again. */
   settled(call: Call): void
 }
@@ -58,7 +61,7 @@ const PART = 'p'
 
 export class CallLog {
   readonly #stream: Stream
-  readonly #maxBytes: number
+  readonly #host: Pick<CallHost<never>, 'maxCallBytes' | 'given'>
   #cursor = 0
   /** The sequences of the parts and the end that no request has been answered with yet. */
   #due: number[] = []
@@ -68,11 +71,14 @@ export class CallLog {
   /** The answer, while it is handed to the requests that wait for it: they need not read it. */
   #answer: WrittenAnswer | undefined
 
-  /** @param maxBytes the greatest size of one event. */
-  constructor(stream: Stream, maxBytes: number) {
+  constructor(stream: Stream, host: Pick<CallHost<never>, 'maxCallBytes' | 'given'>) {
     this.#stream = stream
-    this.#maxBytes = maxBytes
+    this.#host = host
     stream.log.named = undefined
+  }
+
+  get #kept(): Stream | Record {
+    return this.#stream.record ?? this.#stream
   }
 
   get isDue(): boolean {
@@ -85,14 +91,14 @@ export class CallLog {
 
   get final(): WrittenAnswer | undefined {
     if (this.#fault !== undefined) return faultAnswer(this.#fault)
-    const kept = this.#stream.log.event(this.#end ?? 0)
+    const kept = this.#kept.event(this.#end ?? 0)
     return this.#answer ?? (kept && decodeAnswer(kept))
   }
 
   /** The same as it is kept. */
   get written(): Uint8Array | undefined {
     return this.#fault === undefined
-      ? this.#stream.log.event(this.#end ?? 0)
+      ? this.#kept.event(this.#end ?? 0)
       : encodeAnswer(faultAnswer(this.#fault))
   }
 
@@ -133,11 +139,11 @@ export class CallLog {
 
   /** @param said what the last event says, where that is known. */
   passOn(to: Listener, said?: Message): void {
-    const { log, isEnded } = this.#stream
-    while (this.#cursor < log.last && to.hasRoom) {
-      const place = Math.max(this.#cursor + 1, log.first)
+    const { first, last, isEnded } = this.#kept
+    while (this.#cursor < last && to.hasRoom) {
+      const place = Math.max(this.#cursor + 1, first)
       this.#cursor = place
-      const message = this.#messageAt(place, place === log.last ? said : undefined)
+      const message = this.#messageAt(place, place === last ? said : undefined)
       // Once the call is over, its client is asked nothing any more.
       if (message !== undefined && (!isEnded || !isRequest(message.message))) to.send(message)
     }
@@ -154,10 +160,12 @@ export class CallLog {
   /** Drops what was passed on, but for open requests, and `given`, which may have been lost. */
   release(given: number | undefined): void {
     const stream = this.#stream
-    const { log, openRequests } = stream
+    const { log, openRequests, record, last } = stream
     const next = given || this.#due[0] || Infinity
     const passedOn = Math.min(this.#cursor, next - 1)
-    const upTo = this.isFinal(given) ? log.last : passedOn
+    const upTo = this.isFinal(given) ? last : passedOn
+    if (record !== undefined)
+      return upTo > record.written ? this.#host.given(record, upTo) : undefined
     while (log.written < upTo) {
       const batch = log.read(Math.max(log.written, log.first - 1))
       stream.markWritten({ ...batch, last: Math.min(batch.last, upTo) }, now())
@@ -173,7 +181,7 @@ export class CallLog {
   }
 
   #textAt(place: number, kind: string): string | undefined {
-    const event = this.#stream.log.event(place)
+    const event = this.#kept.event(place)
     return event?.[0] === kind.charCodeAt(0) ? event.toString('utf8', 1) : undefined
   }
 
@@ -184,7 +192,7 @@ export class CallLog {
 
   #append(event: Uint8Array, messages: readonly Message[]): boolean {
     const stream = this.#stream
-    if (event.length > this.#maxBytes) return stream.fail('overflow')
+    if (event.length > this.#host.maxCallBytes) return stream.fail('overflow')
     stream.appendRead(event, messages)
     return !stream.isEnded
   }

@@ -2,6 +2,7 @@
 import { nanoid } from 'nanoid'
 import type { Keeper } from '../../streams/directory.js'
 import { FairStore } from '../../streams/fair-store.js'
+import type { Record } from '../../streams/record.js'
 import type { Stream } from '../../streams/stream.js'
 import { StreamRegistry } from '../../streams/stream-registry.js'
 import { type RequestId, type RequestMessage } from '../../protocol/json-rpc.js'
@@ -48,7 +49,8 @@ export class CallStore implements CallHost<Call> {
   readonly #newId: () => string
   readonly #keeper: Keeper | undefined
   readonly #streams: StreamRegistry
-  readonly #calls = new WeakMap<Stream, Call>()
+  /** By the ids of their streams. */
+  readonly #calls = new Map<string, Call>()
   readonly #byToken = new Map<string, Call>()
   readonly #retired: FairStore<Retired>
   /** This instance is closing, so a client cannot ask it again for what it is given now. */
@@ -73,10 +75,14 @@ export class CallStore implements CallHost<Call> {
         maxEventBytes: maxCallBytes
       },
       (_name, stream, error) => {
-        if (stream.isEnded) this.#calls.get(stream)?.ended(error?.code)
+        if (stream.isEnded) this.#calls.get(stream.id)?.ended(error?.code)
       },
       undefined,
-      stream => this.#calls.get(stream)?.forget()
+      ({ id }) => {
+        const call = this.#calls.get(id)
+        this.#calls.delete(id)
+        call?.forget()
+      }
     )
     this.#retired = new FairStore({ maxSize: maxCalls, ttl: RETIRED_FOR })
   }
@@ -101,7 +107,7 @@ export class CallStore implements CallHost<Call> {
     const call = this.#byToken.get(token)
     // A look-up in the registry expires what is out of date, and with it this token.
     const isKept =
-      call?.facts.scope === scope && this.#streams.find(call.stream.id).kind === 'local'
+      call?.facts.scope === scope && this.#streams.find(call.stream.id).kind !== 'unknown'
     if (isKept) return whyAnother(request, call.facts, scope, text) ?? call
     const retired = this.#retired.peek(token)
     return retired?.scope === scope ? retired.reason : 'token-invalid'
@@ -127,14 +133,14 @@ export class CallStore implements CallHost<Call> {
 
   listFor(sessionId: string | undefined, owner: string): Call[] {
     const streams = this.#streams.index.listFor(sessionId, owner)
-    return streams.flatMap(stream => (stream.isEnded ? [] : (this.#calls.get(stream) ?? [])))
+    return streams.flatMap(({ id }) => this.#calls.get(id) ?? [])
   }
 
   /** Keeps for other instances the answers of the last `time` ms and all later ones. */
   keepSince(time: number): void {
     this.#isLeaving = true
-    for (const stream of this.#streams.endedSince(time)) {
-      const call = this.#calls.get(stream)
+    for (const { id } of this.#streams.endedSince(time)) {
+      const call = this.#calls.get(id)
       if (call !== undefined) this.#keepForOthers(call)
     }
   }
@@ -163,7 +169,7 @@ export class CallStore implements CallHost<Call> {
       call
     )
     if (stream === undefined) throw new Error('No room for a call')
-    this.#calls.set(stream, call)
+    this.#calls.set(id, call)
     return stream
   }
 
@@ -176,6 +182,10 @@ export class CallStore implements CallHost<Call> {
   retire(token: string, { facts: { scope, owner } }: Call, reason: ResumeTokenFault): void {
     this.#byToken.delete(token)
     this.#retired.set(token, owner, { scope, reason })
+  }
+
+  given(record: Record, upTo: number): void {
+    this.#streams.given(record, record.written, upTo)
   }
 
   settled(call: Call): void {

@@ -50,7 +50,7 @@ export class Call extends SoleReader implements Producer {
     this.stream = host.open(this)
     this.#host = host
     this.#interim = interim
-    this.#log = new CallLog(this.stream, host.maxCallBytes)
+    this.#log = new CallLog(this.stream, host)
   }
 
   /** The answer as it is kept, if it is the only thing that no request has been given. */
@@ -80,7 +80,8 @@ export class Call extends SoleReader implements Producer {
     const step = this.#step
     if (reply.acceptsEvents && step.answeredWith === undefined) this.#log.askAgain(reply)
     step.join(reply)
-    if (this.stream.readers.current !== this) this.stream.attach(this, this.stream.written)
+    if (this.stream.record === undefined && this.stream.readers.current !== this)
+      this.stream.attach(this, this.stream.written)
     reply.watch(
       isCancelled => this.#left(step, reply, isCancelled),
       () => this.wake()

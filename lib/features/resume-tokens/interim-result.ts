@@ -37,7 +37,8 @@ export function interimOf(method: string, revision: string | undefined): Interim
   }
 }
 
-const METHODS: ReadonlySet<unknown> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+/** Methods whose clients can be told to come again. */
+export const SHED_METHODS = ['tools/call', 'prompts/get', 'resources/read']
 
 /** The greatest number of rounds that is sent along with the endpoint's own state. */
 export const MOST_ROUNDS = 1000
@@ -51,11 +52,11 @@ const CALL = /^mcp-streams:call:([\w-]{21})$/
 const ENDPOINT = /^mcp-streams:([0-9]{1,4}):(=(.*))?$/s
 
 export function mayBeShed({ method }: Message): boolean {
-  return METHODS.has(method)
+  return SHED_METHODS.includes(method as string)
 }
 
 export function requestStateOf(message: Message): RequestState | undefined {
-  const state = METHODS.has(message.method) ? paramsOf(message)['requestState'] : undefined
+  const state = mayBeShed(message) ? paramsOf(message)['requestState'] : undefined
   if (typeof state !== 'string') return undefined
   const [, token] = CALL.exec(state) ?? []
   if (token !== undefined) return { kind: 'call', token }

@@ -13,16 +13,25 @@ import type {
   Named,
   Worker
 } from '../../endpoint/feature.js'
+import type { Triggers } from '../../endpoint/triggers.js'
 import type { KeptValue } from '../../streams/directory.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { answerJson } from '../../http/reply.js'
 import { type KeptCall, keptCallIn } from './call-log.js'
-import { type Ask, askOf, type CallFacts, hasToken, tokenOf, whyAnother } from './token-request.js'
+import {
+  type Ask,
+  askOf,
+  type CallFacts,
+  hasToken,
+  TOKEN_META,
+  tokenOf,
+  whyAnother
+} from './token-request.js'
 import type { CallStore } from './call-store.js'
 import { addHints } from './duration-hints.js'
-import { comeAgain, interimOf, mayBeShed, requestStateOf } from './interim-result.js'
+import { comeAgain, interimOf, mayBeShed, requestStateOf, SHED_METHODS } from './interim-result.js'
 import { HttpReply } from './http-reply.js'
 import { Call } from './call.js'
 import { refusalOf } from './token-fault.js'
@@ -30,10 +39,12 @@ import { TokenRun } from './token-run.js'
 import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 
 export class ResumeTokens implements Feature {
+  readonly triggers: Triggers
   readonly onWires: { readonly tokens: TokensForWires }
   readonly #calls: TokenCalls
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
+    this.triggers = triggersFor(settings)
     this.#calls = new TokenCalls(parts, settings)
     let onWires: WireTokens | undefined
     const by = (make: (calls: object) => WireTokens): WireTokens => (onWires ??= make(this.#calls))
@@ -100,8 +111,7 @@ export class ResumeTokens implements Feature {
 
   /** Answers a POST in the endpoint's place, whoever sent it; `undefined`: it is not for us. */
   #answerFor(post: RequestContext): (() => void) | undefined {
-    const { facts, messages, isBatch } = post
-    if (!facts.hasMeta) return undefined
+    const { messages, isBatch } = post
     // Also those with invalid ids, as it is not known what the endpoint would do with them.
     const asking = messages.filter(
       ({ id, method }) => id !== undefined && typeof method === 'string'
@@ -117,12 +127,8 @@ export class ResumeTokens implements Feature {
   #beginFor(post: RequestContext): ((run: TokenRun) => void) | undefined {
     const { owner, session, soleRequest: request } = post
     if (request === undefined) return undefined
-    const { hasMeta } = post.facts
-    if (hasMeta && this.#isKnown(request)) return run => this.#resume(post, request, run)
+    if (this.#isKnown(request)) return run => this.#resume(post, request, run)
     if (this.#calls.parts.isClosing) return undefined
-    const { shedAfter, offer } = this.#calls.settings
-    if (!hasMeta && post.prefer === undefined && shedAfter === null && offer === 'asked')
-      return undefined
     const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }
@@ -219,4 +225,18 @@ export class ResumeTokens implements Feature {
 
 function revisionOf(post: RequestContext, request: Message): string | undefined {
   return post.revision ?? revisionIn(request)
+}
+
+/** Requests that ask for tokens, or have one; and those that get something without asking. */
+function triggersFor({ offer, methods, shedAfter, hints }: ResumeTokensSettings): Triggers {
+  const offered = offer === 'always' ? methods : []
+  if (offered === 'all') return 'all'
+  const shed = shedAfter === null ? [] : SHED_METHODS
+  const hinted = hints.size === 0 ? [] : ['tools/list']
+  return {
+    headers: ['prefer'],
+    params: ['requestState'],
+    meta: TOKEN_META,
+    methods: [...offered, ...shed, ...hinted]
+  }
 }

@@ -25,6 +25,9 @@ const WAIT = 'express-mcp-streams/wait'
 /** Not compared: official clients make a new one for each request. */
 const PROGRESS = 'progressToken'
 
+/** Members of `_meta` that ask for tokens, or have one. */
+export const TOKEN_META = [TOKEN, WAIT]
+
 export function hasToken(message: Message): boolean {
   const token = metaOf(message)[TOKEN]
   return token !== undefined && token !== null
@@ -48,7 +51,7 @@ export interface Ask {
 /** By `Prefer: respond-async` (RFC 7240), or by a `resumeToken` or a wait in `_meta`. */
 export function asksForTokens(prefer: string | undefined, message: Message): boolean {
   const meta = metaOf(message)
-  return respondAsync(prefer) !== undefined || [TOKEN, WAIT].some(name => Object.hasOwn(meta, name))
+  return respondAsync(prefer) !== undefined || TOKEN_META.some(name => Object.hasOwn(meta, name))
 }
 
 export function askOf(prefer: string | undefined, message: Message): Ask {
@@ -79,7 +82,7 @@ export function endpointRequest(message: Message, id: string): Message {
     : {
         ...message,
         id,
-        params: withEndpointState(message, without(paramsOf(message), [TOKEN, WAIT]))
+        params: withEndpointState(message, without(paramsOf(message), TOKEN_META))
       }
 }
 
@@ -90,7 +93,7 @@ export function parametersOf(message: Message, text: string | undefined): string
   // A request that is repeated with answers (2026-07-28) is still the same request.
   const { requestState: _state, inputResponses: _answers, ...params } = paramsOf(message)
   if (!isComparable(params)) return undefined
-  const known = JSON.stringify(without(params, [TOKEN, WAIT, PROGRESS]), sorted)
+  const known = JSON.stringify(without(params, [...TOKEN_META, PROGRESS]), sorted)
   const exact = text === undefined || longNumbers(text).length === 0 ? [] : exactIn(text)
   return createHash('sha256')
     .update([known, ...exact].join(' '))

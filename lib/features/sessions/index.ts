@@ -21,6 +21,12 @@ export interface SessionsOptions {
    * day.
    */
   readonly lifetime?: number | undefined
+  /**
+   * Milliseconds without a request, a listen channel or a running call after which a session is
+   * ended at the endpoint by a `DELETE` in its client's name. When the client comes back, the
+   * session is begun again. Default: none is ended.
+   */
+  readonly idle?: number | undefined
 }
 
 const A_DAY = 24 * 60 * 60 * 1000
@@ -31,22 +37,23 @@ const OPTIONS = {
     check: isSecrets,
     read: (value = []) => (typeof value === 'string' ? [value] : [...value])
   },
-  lifetime: { unit: 'milliseconds', check: wholeNumber(1), default: A_DAY }
+  lifetime: { unit: 'milliseconds', check: wholeNumber(1), default: A_DAY },
+  idle: { unit: 'milliseconds', check: wholeNumber(1000), read: value => value }
 } satisfies Schema<SessionsOptions>
 
 /**
- * Sessions outlive the process that began them. The `Mcp-Session-Id` that a client gets has sealed
- * in it what it takes to begin the session again. When the endpoint does not know it after a
- * restart, it is sent `initialize` and `notifications/initialized` with the headers of the client's
- * request, before that goes on. Only the owner of a session can use its id: option `owner` must
- * name a client by the same string in all processes, whatever token it has. For option `sessions`
- * of `mcpStreams`.
+ * Sessions outlive the process that began them, and the endpoint's. The `Mcp-Session-Id` that a
+ * client gets has sealed in it what it takes to begin the session again. When the endpoint refuses
+ * a request as it does not know the session, it is sent `initialize` and
+ * `notifications/initialized` with the headers of that request, and then the request once more.
+ * Only the owner of a session can use its id: option `owner` must name a client by the same string
+ * in all processes, whatever token it has. For option `sessions` of `mcpStreams`.
  *
  * @throws {TypeError} naming the option, for an option that is unknown or has a bad value.
  */
 export function sessions(options: SessionsOptions): SessionsPart {
-  const { secret: secrets, lifetime } = settingsFrom('sessions', OPTIONS, options)
+  const { secret: secrets, lifetime, idle } = settingsFrom('sessions', OPTIONS, options)
   const code: FeatureCode = (parts, { maxEntries }) =>
-    new SurvivingSessions({ secrets, lifetime }, parts, maxEntries)
+    new SurvivingSessions({ secrets, lifetime, idle }, parts, maxEntries)
   return partOf('sessions', code)
 }

@@ -1,186 +1,155 @@
-// Whether the endpoint still knows a session, and how it is begun again in its client's name.
+// How a session is begun again at the endpoint, in its client's name.
 import type { IncomingMessage } from 'node:http'
 import { nanoid } from 'nanoid'
+import { now } from '../../protocol/clock.js'
 import { Label } from '../../protocol/event-id.js'
-import { isObject, type Message, objectIn } from '../../protocol/json-rpc.js'
-import { parseRevision } from '../../protocol/revisions.js'
-import { declaresStreams } from '../../protocol/stream-messages.js'
-import { resourceStreamingIn } from '../../streams/sessions.js'
+import { isObject, objectIn } from '../../protocol/json-rpc.js'
 import { outsideOfCalls } from '../../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from '../../endpoint/endpoint-answer.js'
 import { endAtEndpoint, isAccepted, sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import { RevivalLine } from './revival-line.js'
+import type { RequestContext } from '../../endpoint/request-context.js'
+import { versionHeader } from '../../endpoint/session-pings.js'
+import { warnOfLostAgain } from '../../http/warnings.js'
+import { Beginning, type BeginningOutcome } from './beginning.js'
+import { FairLine } from './fair-line.js'
+import type { Seals, SessionParts } from './seal.js'
+import { type Session, SessionNote } from './session.js'
 import type { SharedMemory } from './shared-memory.js'
-import { nameIn, type Seals, type SessionParts } from './seal.js'
 
-/**
- * - `unproved`: this process does not know whether the endpoint knows it.
- * - `known`: the endpoint has begun it here, or has answered to it here.
- * - `ended`: by its client, by the endpoint, or as it could not be begun again.
- */
-type SessionState = 'unproved' | 'known' | 'ended'
-
-export class Session {
-  readonly id: string
-  readonly name: string
-  readonly owner: string
-  endpointId: string
-  state: SessionState = 'unproved'
-  /** Set while it is proved. */
-  proof: Promise<Proof> | undefined
-  /** What the ids of the endpoint's requests name, where they must differ from others'. */
-  askerId: string | undefined
-  /** Messages in JSON that its client is to have with the next event stream. */
-  notices: readonly string[] = []
-
-  constructor(id: string, owner: string, endpointId: string) {
-    this.id = id
-    this.name = nameIn(id)
-    this.owner = owner
-    this.endpointId = endpointId
-  }
-
-  /** What has begun without an owner is of whoever has its id, as it is without us. */
-  isOf(owner: string): boolean {
-    return this.owner === owner || this.owner === ''
-  }
-}
-
-/** The id of a session that the endpoint is shown with a message; `undefined`: none. */
-interface Shown {
-  readonly id: string | undefined
-}
-
-/** `full`: too many sessions wait to be begun again. */
-type Proof = 'done' | 'full'
-
+/** How many are begun again at once: a restart is no storm. */
+const AT_ONCE = 32
+/** Milliseconds that one may wait for its turn: half of the time that stock clients wait. */
+const LONGEST_WAIT = 30_000
 /** Milliseconds for which an endpoint may take to answer. */
-const PATIENCE = 30_000
+const PATIENCE = 20_000
 /** Bytes. */
 const LIMITS = { event: 1024 * 1024, body: 1024 * 1024 }
 /** Lists of which the endpoint can say that they have changed. */
 const LISTS = ['tools', 'resources', 'prompts']
+
+/** Why a session was not begun again. */
+interface Failure {
+  readonly outcome: Exclude<BeginningOutcome, 'begun'>
+  readonly why: string
+}
 
 export class Revivals {
   revived = 0
   readonly #parts: InstanceParts
   readonly #seals: Seals
   readonly #shared: SharedMemory | undefined
-  readonly #line: RevivalLine
-  /** What the endpoint is shown in messages of ours, by the params of each. */
-  readonly #shown = new WeakMap<object, Shown>()
+  readonly #line: FairLine
 
+  /** @param most how many may wait. */
   constructor(parts: InstanceParts, seals: Seals, most: number, shared: SharedMemory | undefined) {
     this.#shared = shared
     this.#parts = parts
     this.#seals = seals
-    this.#line = new RevivalLine(most)
+    this.#line = new FairLine({ atOnce: AT_ONCE, most, patience: LONGEST_WAIT })
   }
 
-  /** `undefined`: it is no message of ours. */
-  shownIn({ params }: Message): Shown | undefined {
-    return isObject(params) ? this.#shown.get(params) : undefined
+  /** Begins a session again here, once for all requests that wait. */
+  async begin(session: Session, request: RequestContext): Promise<BeginningOutcome> {
+    const beginning = (session.beginning ??= this.#beginning(session, request.owner))
+    beginning.join(request)
+    const outcome = await beginning.outcome
+    if (outcome !== 'left') return outcome
+    // It came when all others had just gone.
+    return request.res.destroyed ? 'refused' : this.begin(session, request)
   }
 
-  /** Once for all requests that wait. */
-  prove(session: Session, req: IncomingMessage, owner: string): Promise<Proof> {
-    return (session.proof ??= outsideOfCalls(() => this.#prove(session, req, owner)).finally(
-      () => (session.proof = undefined)
-    ))
-  }
-
-  /** With a `ping`, as the request itself must not run twice. */
-  async #prove(session: Session, req: IncomingMessage, owner: string): Promise<Proof> {
-    const parts = this.#seals.open(session.owner, session.id) as SessionParts
-    const { status } = await this.#ask(req, 'ping', {}, session.endpointId)
-    const isUnknown = status === 404 || status === 400
-    // Another status says nothing of the session, and comes to the client for its own request.
-    if (!isUnknown && !isAccepted({ statusCode: status })) return 'done'
-    if (isUnknown) {
-      const why = await this.#line.run(owner, () => this.#revive(session, parts, req))
-      if (why === 'full') return 'full'
-      this.#parts.debug(
-        'session %s: %s',
-        new Label(session.name, session.name),
-        why ?? 'begun again'
+  #beginning(session: Session, owner: string): Beginning {
+    return new Beginning((beginning, signal) =>
+      outsideOfCalls(() =>
+        this.#line.run(owner, () => this.#try(session, beginning.request.req), signal)
       )
-      if (why !== undefined) {
-        session.state = 'ended'
-        this.#parts.count('refused', undefined, 'session-ended')
-        return 'done'
-      }
-      this.revived++
+        .finally(() => (session.beginning = undefined))
+        .then(outcome => (outcome === 'full' || outcome === 'late' ? 'busy' : outcome))
+    )
+  }
+
+  async #try(session: Session, req: IncomingMessage): Promise<BeginningOutcome> {
+    // One that was idle was ended by us.
+    if (session.state !== 'idle' && !session.mayTry(now())) {
+      this.#debug(session, 'not begun again: that was tried three times in the last minute')
+      if (session.isRevived) warnOfLostAgain()
+      return 'refused'
     }
-    session.state = 'known'
-    this.#learn(session.name, parts, owner)
-    return 'done'
+    const failure = await this.#revive(session, req)
+    this.#debug(session, failure === undefined ? 'begun again' : `not begun again: ${failure.why}`)
+    if (failure !== undefined) return failure.outcome
+    this.revived++
+    session.isRevived = true
+    this.#parts.sessionPings.forget(session.owner, session.name)
+    return 'begun'
   }
 
-  /** What a process knows that has seen the session begin. */
-  #learn(name: string, { params, revision }: SessionParts, owner: string): void {
-    const { sessions } = this.#parts
-    const hasStreams = declaresStreams({ method: 'initialize', params })
-    sessions.see(owner, name)
-    sessions.negotiated(owner, name, parseRevision(revision), hasStreams)
-    sessions.declare(owner, name, resourceStreamingIn(params['capabilities']))
+  async #revive(session: Session, req: IncomingMessage): Promise<Failure | undefined> {
+    const parts = this.#seals.open(session.owner, session.id) as SessionParts
+    if (parts.expires < Date.now()) return ended(session, 'too old')
+    if ((await this.#shared?.hasEnded(session.name)) === true)
+      return ended(session, 'it has ended at another instance')
+    const ask = this.#asker(session, req)
+    const begun = await ask('initialize', parts.params, undefined)
+    const { sessionId, result } = begun
+    if (sessionId === undefined) return refused(begun)
+    const failure = await this.#complete(session, parts, { ask, sessionId, result })
+    if (failure === undefined) return undefined
+    // Nothing is left of it at the endpoint.
+    await endAtEndpoint(req, versionHeader(session.revision), new SessionNote(sessionId)).catch(
+      (error: unknown) => this.#parts.debug('a session was not taken back: %o', error)
+    )
+    return failure
   }
 
-  /** `undefined`: it was begun again. Else why not. */
-  async #revive(
+  async #complete(
     session: Session,
     parts: SessionParts,
-    req: IncomingMessage
-  ): Promise<string | undefined> {
-    if (parts.expires < Date.now()) return 'not begun again: too old'
-    if ((await this.#shared?.hasEnded(session.name)) === true)
-      return 'not begun again: it has ended at another instance'
-    const answer = await this.#ask(req, 'initialize', parts.params, undefined)
-    const { sessionId } = answer
-    if (sessionId === undefined || !isObject(answer.result))
-      return `not begun again: the endpoint has refused it (${answer.status})`
-    if (!isAsBefore(answer.result, parts)) {
-      await endAtEndpoint(req, sessionId).catch(() => undefined)
-      return 'not begun again: the endpoint is another one'
-    }
-    const { status } = await this.#ask(req, INITIALIZED, {}, sessionId)
-    if (!isAccepted({ statusCode: status })) return `not begun again: not accepted (${status})`
+    { ask, sessionId, result }: { ask: Ask; sessionId: string; result: unknown }
+  ): Promise<Failure | undefined> {
+    if (!isObject(result) || !isAsBefore(result, parts))
+      return { outcome: 'refused', why: 'the endpoint is another one' }
+    const initialized = await ask(INITIALIZED, {}, sessionId)
+    if (!isAccepted({ statusCode: initialized.status })) return refused(initialized)
     const wishes = (await this.#shared?.wishesAsRequests(session.name)) ?? []
-    await Promise.all(wishes.map(one => this.#ask(req, one.method, one.params, sessionId)))
-    const capabilities = objectIn(answer.result['capabilities'])
+    await Promise.all(wishes.map(({ method, params }) => ask(method, params, sessionId)))
+    const capabilities = objectIn(result['capabilities'])
     const changing = LISTS.filter(list => objectIn(capabilities[list])['listChanged'] === true)
     session.endpointId = sessionId
     session.notices = changing.map(listChanged)
     return undefined
   }
 
-  /** Sends it with the headers of `req`, through all that stands in front. */
-  async #ask(
-    req: IncomingMessage,
-    method: string,
-    params: object,
-    shown: string | undefined
-  ): Promise<Asked> {
-    const id = method === INITIALIZED ? undefined : `mcp-streams-${nanoid()}`
-    this.#shown.set(params, { id: shown })
-    try {
+  /** Sends messages with the headers of `req`, through all that stands in front. */
+  #asker(session: Session, req: IncomingMessage): Ask {
+    const headers = versionHeader(session.revision)
+    return async (method, params, shown) => {
+      const id = method === INITIALIZED ? undefined : `mcp-streams-${nanoid()}`
       const message = { jsonrpc: '2.0', id, method, params }
-      const response = await sendToEndpoint(req, message, { patience: PATIENCE })
-      const { statusCode: status = 0, headers } = response
-      const sessionId = headers['mcp-session-id']?.toString()
-      if (id === undefined) {
-        response.destroy()
-        return { status, sessionId, result: undefined }
+      const note = new SessionNote(shown)
+      try {
+        const response = await sendToEndpoint(req, message, { headers, note, patience: PATIENCE })
+        const { statusCode: status = 0 } = response
+        const sessionId = response.headers['mcp-session-id']?.toString()
+        if (id === undefined) {
+          response.destroy()
+          return { status, sessionId, result: undefined }
+        }
+        const answer = await new Promise<EndpointAnswer>(answered =>
+          readAnswer(response, id, LIMITS, { heard: () => undefined, answered })
+        )
+        const result = answer.kind === 'response' ? answer.message.result : undefined
+        return { status, sessionId, result }
+      } catch (error) {
+        this.#parts.debug('the endpoint does not answer to %s: %o', method, error)
+        return { status: 0, sessionId: undefined, result: undefined }
       }
-      const answer = await new Promise<EndpointAnswer>(answered =>
-        readAnswer(response, id, LIMITS, { heard: () => undefined, answered })
-      )
-      const result = answer.kind === 'response' ? answer.message.result : undefined
-      return { status, sessionId, result }
-    } catch (error) {
-      this.#parts.debug('the endpoint does not answer to %s: %o', method, error)
-      return { status: 0, sessionId: undefined, result: undefined }
     }
+  }
+
+  #debug({ name }: Session, what: string): void {
+    this.#parts.debug('session %s: %s', new Label(name, name), what)
   }
 }
 
@@ -191,7 +160,21 @@ interface Asked {
   readonly result: unknown
 }
 
+/** `shown`: the id of the session that the endpoint sees; `undefined`: none. */
+type Ask = (method: string, params: object, shown: string | undefined) => Promise<Asked>
+
 const INITIALIZED = 'notifications/initialized'
+
+function ended(session: Session, why: string): Failure {
+  session.state = 'ended'
+  return { outcome: 'refused', why }
+}
+
+/** An endpoint that is not well may begin it soon. */
+function refused({ status }: Asked): Failure {
+  const isBusy = status === 0 || status === 429 || status >= 500
+  return { outcome: isBusy ? 'busy' : 'refused', why: `the endpoint has refused it (${status})` }
+}
 
 function listChanged(list: string): string {
   return JSON.stringify({ jsonrpc: '2.0', method: `notifications/${list}/list_changed` })

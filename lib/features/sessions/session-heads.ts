@@ -5,7 +5,7 @@ import { isResponse, type RequestId } from '../../protocol/json-rpc.js'
 import { encodeMessage } from '../../protocol/sse-writer.js'
 import { patchedResponse } from '../../http/patched-response.js'
 import { rewriteAnswer } from '../../http/rewrite-answer.js'
-import type { Session } from './revivals.js'
+import type { Session } from './session.js'
 
 const SESSION = 'mcp-session-id'
 const ON_WIRE = 'Mcp-Session-Id'

@@ -12,6 +12,7 @@ import {
   requestCursor,
   resultResponse,
   statusOf,
+  STREAM_METHODS,
   type StreamRequest,
   UNKNOWN_STREAM
 } from '../../protocol/stream-messages.js'
@@ -34,13 +35,19 @@ import {
 import { encodeMessage } from '../../protocol/sse-writer.js'
 import type { ClientProfile } from '../../protocol/revisions.js'
 import type { Connection } from '../../readers/connection.js'
-import type { FoundStream, SavedResult, Tombstone } from '../../streams/finished-streams.js'
+import type { Record } from '../../streams/record.js'
 import type { Stream } from '../../streams/stream.js'
-import { attach } from '../../endpoint/attach.js'
+import { attach, send } from '../../endpoint/attach.js'
 import { writeEventsHead, writeStreamHead } from '../../endpoint/stream-headers.js'
 import type { StreamFault } from '../../protocol/errors.js'
 import { label } from '../../protocol/event-id.js'
-import { type Elsewhere, isKnown, type Unknown, UNKNOWN } from '../../streams/directory.js'
+import {
+  type Elsewhere,
+  type FoundStream,
+  UNKNOWN,
+  type Unknown,
+  isKnown
+} from '../../streams/directory.js'
 import { isForgotten } from '../../streams/stream-types.js'
 import { askAdmission } from '../../endpoint/admission.js'
 import { authorize } from '../../endpoint/authorize.js'
@@ -49,6 +56,9 @@ import type { RequestContext } from '../../endpoint/request-context.js'
 import { noteResumed } from '../../routes/resume-at-endpoint.js'
 
 export class StreamsDraft implements Feature {
+  /** Those with which a client declares the draft are answered with ours. */
+  readonly triggers = { methods: [...STREAM_METHODS, 'initialize', 'server/discover'] }
+
   namedBy(_context: RequestContext, message: Message): Named | undefined {
     if (!isStreamMethod(message)) return undefined
     const { streamId } = paramsOf(message)
@@ -63,7 +73,7 @@ export class StreamsDraft implements Feature {
     return () => refuseAndCount(context, 403, 'foreign-origin')
   }
 
-  answerSaved(context: RequestContext, saved: SavedResult): Answer | undefined {
+  answerSaved(context: RequestContext, saved: Record): Answer | undefined {
     return context.messages.some(isStreamMethod) ? () => answer(context, saved) : undefined
   }
 
@@ -75,7 +85,7 @@ export class StreamsDraft implements Feature {
 }
 
 /** @param saved what is left of the stream, if its instance has gone. */
-async function answer(context: RequestContext, saved?: SavedResult): Promise<void> {
+async function answer(context: RequestContext, saved?: Record): Promise<void> {
   const { res } = context
   const asked = await whatIsAsked(context, saved)
   switch (asked.kind) {
@@ -100,19 +110,23 @@ function giveRest(context: RequestContext, { id, found, from }: Resumption): voi
   if (!(kind === 'saved' ? writeEventsHead(res) : writeStreamHead(context, value))) return
   const ending = (to: number | undefined): readonly Uint8Array[] =>
     lastWords(value, from, to, id).map(encodeMessage)
-  if (kind !== 'local') {
-    const events = kind === 'saved' ? [value.after(from) ?? NO_EVENTS] : []
-    const answer = { key: undefined, parts: [...events, ...ending(value.last)] }
-    return instance.connections.outgoing.write(responseSink(req, res), owner, answer)
+  if (kind === 'saved') {
+    const parts = [value.eventsAfter(from) ?? NO_EVENTS, ...ending(value.last)]
+    return void instance.connections.outgoing.write(responseSink(req, res), owner, {
+      key: undefined,
+      parts
+    })
   }
+  // A client that knows this method comes back with it after a disconnect.
+  const profile: ClientProfile = { ...context.profileOn(value), reconnects: 'always' }
+  if (kind === 'ended')
+    return send(instance, value, from, responseSink(req, res), profile, ending(value.last))
   // The sink may end before `attach` returns.
   const opened: { connection?: Connection } = {}
   const sink = responseSink(req, res, () => {
     if (!isWritable(res)) return
     for (const bytes of ending(opened.connection?.cursor)) sink.write(bytes)
   })
-  // A client that knows this method comes back with it after a disconnect.
-  const profile: ClientProfile = { ...context.profileOn(value), reconnects: 'always' }
   opened.connection = attach(instance, value, from, sink, profile)
   opened.connection.flush()
   if (!opened.connection.hasWritten) res.flushHeaders()
@@ -123,23 +137,21 @@ function giveRest(context: RequestContext, { id, found, from }: Resumption): voi
  * has everything. If not, it has to come back.
  */
 function lastWords(
-  stream: Stream | Tombstone | SavedResult,
+  stream: Stream | Record,
   from: number,
   to: number | undefined,
   id: RequestId | undefined
 ): readonly string[] {
-  const { id: streamId, last, isEnded } = stream
-  const state = 'state' in stream ? stream.state : undefined
+  const { id: streamId, last, isEnded, state, isAnnounced } = stream
   if (state === 'cancelled' || state === 'abandoned')
     return id === undefined ? [] : [errorResponse(id, UNKNOWN_STREAM)]
   const hasAll = isEnded && to === last
-  const isAnnounced = 'isAnnounced' in stream && stream.isAnnounced
   const words = hasAll && !(isAnnounced && from < last) ? [endNotification(streamId)] : []
   if (id === undefined) return words
   return [...words, resultResponse(id, { streamId, status: statusOf({ isEnded: hasAll }) })]
 }
 
-type FoundAnywhere = FoundStream | { readonly kind: 'saved'; readonly value: SavedResult }
+type FoundAnywhere = FoundStream | { readonly kind: 'saved'; readonly value: Record }
 
 type RequestOfOne = Exclude<StreamRequest, { method: 'stream/poll/all' }>
 
@@ -159,7 +171,7 @@ interface Resumption {
 }
 
 /** @param saved what is left of the stream that is asked for, if its instance has gone. */
-async function whatIsAsked(context: RequestContext, saved?: SavedResult): Promise<Asked> {
+async function whatIsAsked(context: RequestContext, saved?: Record): Promise<Asked> {
   const { isBatch, messages } = context
   const [message] = messages
   if (isBatch || message === undefined || !isStreamMethod(message)) return refused(null, BATCHED)
@@ -189,9 +201,11 @@ function refused(id: RequestId | undefined | null, error: ErrorObject): Asked {
 }
 
 function pollAll({ instance, session, owner }: RequestContext): object {
-  const streams = instance.table.index.listFor(session, owner)
+  const { table } = instance
+  const streams = table.index.listFor(session, owner)
   for (const stream of streams) stream.signOfLife()
-  return { streams: streams.map(stream => pollResult(stream)) }
+  const ended = table.endedFor(session, owner).filter(one => !one.isHandshake && !one.isEphemeral)
+  return { streams: [...streams, ...ended].map(stream => pollResult(stream)) }
 }
 
 const LONGEST_ID = 64
@@ -199,7 +213,7 @@ const LONGEST_ID = 64
 async function ofOne(
   context: RequestContext,
   request: RequestOfOne,
-  saved: SavedResult | undefined
+  saved: Record | undefined
 ): Promise<Asked> {
   const { instance, res, lastEventId } = context
   const { id, method, streamId } = request
@@ -211,7 +225,8 @@ async function ofOne(
         : await instance.directory.find('stream', streamId)
   if (!canAnswer(res)) return LEFT
   const notKept = (error: ErrorObject, fault: StreamFault): Asked => {
-    instance.count('refused', found.kind === 'local' ? found.value : undefined, fault)
+    const known = found.kind === 'local' || (found.kind === 'ended' && found.value.isKept)
+    instance.count('refused', known ? found.value : undefined, fault)
     instance.debug('stream %s: %s refused: %s', label({ id: streamId }), method, fault)
     return refused(id, error)
   }
@@ -225,7 +240,7 @@ async function ofOne(
   }
   const from = startIn(found, cursor)
   if (from !== undefined) return { kind: 'resume', id, found, from }
-  const fault = found.kind === 'ended' ? 'stream-expired' : 'events-evicted'
+  const fault = found.value.isKept ? 'events-evicted' : 'stream-expired'
   return notKept(invalidParamsError(fault), fault)
 }
 
@@ -238,11 +253,10 @@ function mayKnow(
 }
 
 /** `undefined`: not all events after it are kept. */
-function startIn({ kind, value }: FoundAnywhere, cursor: number | undefined): number | undefined {
-  if (kind === 'ended') return cursor === value.last ? cursor : undefined
+function startIn({ value }: FoundAnywhere, cursor: number | undefined): number | undefined {
+  if (!value.isKept) return cursor === value.last ? cursor : undefined
   const from = cursor ?? value.unsentFrom
-  const isKept = kind === 'local' ? !value.log.hasEvicted(from) : value.after(from) !== undefined
-  return isKept ? from : undefined
+  return value.hasEvicted(from) ? undefined : from
 }
 
 const SERVER_CAPABILITIES = { experimental: { streams: {} } }
@@ -250,7 +264,7 @@ const SERVER_CAPABILITIES = { experimental: { streams: {} } }
 /** Bytes of an answer that are looked through; a longer one passes as it is. */
 const LONGEST_ANSWER = 1024 * 1024
 
-type Capabilities = Record<string, unknown>
+type Capabilities = { readonly [name: string]: unknown }
 
 /** To be called before the endpoint runs, after all else of ours has patched the response. */
 function declareInAnswer(res: ServerResponse): void {
@@ -275,7 +289,7 @@ function withDeclared(message: Message): Message | undefined {
 
 /** What is in `own` stays as it is. */
 function merged(own: Capabilities, added: Capabilities): Capabilities {
-  const all = { ...own }
+  const all: { [name: string]: unknown } = { ...own }
   for (const [name, value] of Object.entries(added)) {
     const present = own[name]
     if (present === undefined) all[name] = value

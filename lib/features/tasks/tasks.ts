@@ -16,6 +16,7 @@ import { headerFault } from '../../protocol/standard-headers.js'
 import {
   declaresTasks,
   hasOwnTasks,
+  TASK_METHODS,
   taskIdOf,
   taskMethodOf,
   TASKS_EXTENSION,
@@ -25,7 +26,7 @@ import { headerOf } from '../../access/guards.js'
 import type { Feature, FeatureCounts, Fullness, Named, Worker } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { StreamedRun } from '../../endpoint/streamed-run.js'
+import { Call } from '../../endpoint/call.js'
 import { type ReadHeader, rewriteAnswer } from '../../http/rewrite-answer.js'
 import type { KeptValue } from '../../streams/directory.js'
 import { DueQueue } from '../../streams/due-queue.js'
@@ -44,6 +45,11 @@ import type { TasksSettings } from './tasks-options.js'
 import { TaskStore } from './task-store.js'
 
 export class Tasks implements Feature {
+  readonly triggers = {
+    // A listen channel.
+    verbs: ['GET'],
+    methods: [...TASK_METHODS, 'tools/call', 'subscriptions/listen', ...DECLARING]
+  }
   readonly #shared: TasksParts
   readonly #declarations: TaskDeclarations
 
@@ -90,7 +96,7 @@ export class Tasks implements Feature {
     if (begin !== undefined)
       return {
         kind: 'run',
-        capture: slow => begin.bind(undefined, new StreamedRun(context, slow))
+        capture: slow => begin.bind(undefined, new Call(context, slow))
       }
     const answer = this.#answerFor(context)
     return answer && { kind: 'answer', answer }
@@ -168,7 +174,7 @@ export class Tasks implements Feature {
   }
 
   /** Begins a call that may become a task; `undefined`: it may not. */
-  #beginFor(context: RequestContext): ((work: StreamedRun) => void) | undefined {
+  #beginFor(context: RequestContext): ((work: Call) => void) | undefined {
     const shared = this.#shared
     const { parts, settings, admission } = shared
     const mine = asTaskPost(context)
@@ -250,6 +256,9 @@ function isForTokens({ prefer }: RequestContext, request: Message): boolean {
   return requestStateOf(request)?.kind === 'call' || asksForTokens(prefer, request)
 }
 
+/** Their answers say that there are tasks. */
+const DECLARING = ['server/discover', 'initialize', 'tools/list']
+
 const CORE_REVISION = '2025-11-25'
 const LONGEST_ANSWER = 1024 * 1024
 
@@ -280,9 +289,8 @@ class TaskDeclarations {
   /** Adds tasks to the endpoint's answer. To be called before the endpoint runs. */
   declare(context: RequestContext): void {
     const { res, messages } = context
-    const isAsked = ({ method }: Message): boolean =>
-      method === 'server/discover' ||
-      (this.#hasTools && (method === 'initialize' || method === 'tools/list'))
+    const asked = this.#hasTools ? DECLARING : ['server/discover']
+    const isAsked = ({ method }: Message): boolean => asked.includes(method as string)
     if (!messages.some(isAsked)) return
     const rewrite = (message: Message, header: ReadHeader): Message | undefined =>
       isResponse(message) ? this.#declaring(context, message, header) : undefined

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import cors from 'cors'
 import { build } from 'esbuild'
-import express from 'express'
+import express, { type RequestHandler } from 'express'
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Browser, type Page as Tab } from 'playwright-core'
@@ -15,6 +15,7 @@ import { until } from '../../helpers/happenings.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import type { Page, PageResult, Sdk } from './pages/page.js'
 import { keyIn, V1, V2_MODERN } from '../../features/client/setups.js'
+import { startProxy } from '../../features/proxy/start-proxy.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -127,6 +128,43 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
     })
   })
 
+  describe.each<[string, RequestHandler]>([
+    ['knows nothing of CORS', (_req, _res, next) => next()],
+    // As many servers do, which exposes nothing.
+    ['answers CORS itself', cors()]
+  ])('through the command proxy, whose target %s', (_, answering) => {
+    it.each<[Sdk, typeof V1]>([
+      ['v1', V1],
+      ['v2', V2_MODERN]
+    ])('the official client %s survives cuts', async (sdk, setup) => {
+      const through = async (origin: string, endpoint: Endpoint): Promise<number> => {
+        const app = express().use(answering).all('/mcp', endpoint)
+        const { url } = await listen(app)
+        const args = [
+          '--allowed-origins',
+          origin,
+          '--retry',
+          '10',
+          '--resume-interval',
+          '{"min":0}'
+        ]
+        return (await startProxy(`${url}/mcp`, args)).port
+      }
+      const { tab, proxy, faults } = await open(sdk, setup, {}, through)
+      const cut = new Set<string>()
+      proxy.plan = ({ message }) => {
+        const key = keyIn(message)
+        if (key === undefined || cut.has(key)) return undefined
+        cut.add(key)
+        return { by: 'rst', afterEvents: 2 }
+      }
+      for (const key of ['a', 'b'])
+        expect(await call(tab, key, { n: 3 })).toEqual({ text: 'counted to 3', steps: [1, 2, 3] })
+      expect(proxy.cuts.length).toBeGreaterThanOrEqual(2)
+      expect(faults).toEqual([])
+    })
+  })
+
   it('knows nothing of Node', async () => {
     const { url } = await listen((_req, res) => res.end())
     const tab = await browser.newPage()
@@ -154,8 +192,24 @@ interface Opened {
   faults: string[]
 }
 
+type Endpoint = ReturnType<(typeof V1)['endpoint']>
+
+/** In an application that lets pages of that origin use it. */
+async function mounted(origin: string, endpoint: Endpoint): Promise<number> {
+  const streams = mcpStreams({ allowedOrigins: [origin], retry: 10, resumeInterval: { min: 0 } })
+  closeLater(() => streams.close({ drain: 0 }))
+  const allowed = { origin, methods: ['GET', 'POST', 'DELETE'], ...corsHeaders }
+  const app = express().use('/mcp', cors(allowed), streams).all('/mcp', endpoint)
+  return (await listen(app)).port
+}
+
 /** A page of one origin, connected to a server on another, by way of the cut proxy. */
-async function open(sdk: Sdk, setup: typeof V1, options: object = {}): Promise<Opened> {
+async function open(
+  sdk: Sdk,
+  setup: typeof V1,
+  options: object = {},
+  serve = mounted
+): Promise<Opened> {
   const { url: origin } = await listen((req, res) => {
     const script = scripts[req.url ?? '']
     res.writeHead(200, { 'Content-Type': script === undefined ? 'text/html' : 'text/javascript' })
@@ -167,11 +221,7 @@ async function open(sdk: Sdk, setup: typeof V1, options: object = {}): Promise<O
     )
   })
   const endpoint = setup.endpoint()
-  const streams = mcpStreams({ allowedOrigins: [origin], retry: 10, resumeInterval: { min: 0 } })
-  closeLater(() => streams.close({ drain: 0 }))
-  const allowed = { origin, methods: ['GET', 'POST', 'DELETE'], ...corsHeaders }
-  const app = express().use('/mcp', cors(allowed), streams).all('/mcp', endpoint)
-  const { port } = await listen(app)
+  const port = await serve(origin, endpoint)
   const proxy = await createCutProxy({ target: port })
   const tab = await browser.newPage()
   closeLater(() => tab.close())

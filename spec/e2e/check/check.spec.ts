@@ -11,11 +11,15 @@ import { createServer } from 'node:https'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { promisify } from 'node:util'
 import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { backplane } from '../../../lib/backplane/index.js'
 import { command } from '../../../lib/check/command.js'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
 import { Hub } from '../../helpers/backplane/memory.js'
 import { freePort } from '../../helpers/free-port.js'
+import { gate } from '../../helpers/gate.js'
+import { until } from '../../helpers/happenings.js'
 import { closeLater, listen, listenOnLoopback } from '../../helpers/listen.js'
 import { sdkV1Stateful, sdkV1Stateless, type SdkV1Options } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
@@ -281,6 +285,56 @@ describe('an endpoint that is not well', () => {
     expect(code).toBe(1)
   })
 
+  it('says what an answer says with which a call is refused', async () => {
+    const full: RequestHandler = (req, res, next) =>
+      req.headers['mcp-method'] === 'tools/call' || req.body?.method === 'tools/call'
+        ? void res.status(507).send('no room')
+        : next()
+    const app = express().use('/mcp', middleware(), express.json(), full)
+    const url = await serveApp(app.all('/mcp', sdkV1Stateful()))
+    const { lines } = await look(url, '--call', 'count')
+    expect(lines.at(-1)).toBe(
+      '– first bytes and keep-alive: the call was not answered with an event stream (507); ' +
+        'it says: "no room"'
+    )
+  })
+
+  it('keeps little of a channel that sends without end', async () => {
+    const most = 64 * 1024 * 1024
+    const sent = gate<Response>()
+    const talkative: RequestHandler = (req, res, next) => {
+      if (req.method !== 'GET' || req.headers['last-event-id'] !== undefined) return next()
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      let size = 0
+      const more = (): void => {
+        while (size < most) {
+          const piece = Buffer.alloc(1024 * 1024, 'data\n\n')
+          size += piece.length
+          if (!res.write(piece)) return
+        }
+        res.off('drain', more)
+        sent.open(res as Response)
+      }
+      res.on('drain', more)
+      more()
+    }
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    // No middleware is in front, which would keep it itself.
+    const url = await serveApp(express().all('/mcp', talkative, sdkV1Stateful()))
+    const checking = check('check', url, '--keep-alive', '60')
+    const res = await sent.opened
+    const forgotten = until(() => {
+      collect()
+      return process.memoryUsage().arrayBuffers < most / 2
+    })
+    await forgotten
+    res.write('\n\n:\n\n')
+    const { lines } = await checking
+    // And not when it was over: it was still listening.
+    expect(lines.at(-1)).toMatch(/^✓ silence is broken after \d+ s$/)
+  })
+
   it.concurrent('fails where nothing breaks the silence', async () => {
     const streams = mcpStreams({ keepAlive: null })
     closeLater(() => streams.close({ drain: 0 }))
@@ -479,6 +533,13 @@ describe('what cannot be checked', () => {
       .all('/endless-stream', (_, res) =>
         endless(res.writeHead(200, eventStream), `data: ${'a'.repeat(65_536)}\n\n`)
       )
+      .all(
+        '/failed',
+        answerOf(500, {}, `{\n\u001b[31m"reason":"endpoint-failed"\r\n ${'x'.repeat(9000)}`)
+      )
+      .all('/odd', answerOf(422, {}, '  no\troom\n'))
+      .all('/endless-error', (_, res) => endless(res.status(503), 'a'.repeat(65_536)))
+      .all('/half-error', (_, res) => void res.status(503).write('mount what'))
       .all('/broken', req => void req.socket.destroy())
       .use(mounted())
 
@@ -504,10 +565,20 @@ describe('what cannot be checked', () => {
         'broken',
         /^✗ it closed the connection on initialize: is it https:\/\/, or did it break down\?$/
       ],
-      ['nothing', /^✗ it answers 404 to a POST: nothing is at this path \(often it is \/mcp\)$/]
+      [
+        'nothing',
+        /^✗ it answers 404 to a POST: nothing is at this path \(often it is \/mcp\); it says: "Error Cannot POST \/nothing"$/
+      ],
+      [
+        'failed',
+        /^✗ it answers 500: it is down, .* does not reach it; it says: "\{ \\u\{1b\}\[31m"reason":"endpoint-failed" x{100,180}…"$/
+      ],
+      ['odd', /^✗ it answers 422 to initialize: this is no MCP endpoint; it says: "no room"$/],
+      ['endless-error', /^✗ it answers 503: it is down, .* does not reach it; it says: "a{200}…"$/],
+      ['half-error', /^✗ it answers 503: it is down, .* does not reach it; it says: "mount what"$/]
     ])('says so: /%s', async (path, message) => {
       const { url } = await listen(app())
-      const isWaitedFor = ['silent', 'half', 'trickle'].includes(path)
+      const isWaitedFor = ['silent', 'half', 'trickle', 'half-error'].includes(path)
       const { code, stderr } = await look(`${url}/${path}`, '--timeout', isWaitedFor ? '3' : '25')
       expect(stderr.trimEnd()).toMatch(message)
       expect(code).toBe(2)

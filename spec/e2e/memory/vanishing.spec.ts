@@ -158,7 +158,8 @@ describe('5,000 clients that initialize, call and vanish', () => {
         repeats: 0,
         upgrades: 0,
         refusalsForRoom: 0,
-        revivals: 0
+        revivals: 0,
+        idled: 0
       },
       ...{
         backplane: {},

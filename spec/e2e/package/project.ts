@@ -21,6 +21,21 @@ export const manifest = readJson('package.json') as {
   bugs: string
 }
 
+/** What `consumers/jobs.mjs` prints of the entry points: each has done its job. */
+export const DOORS_WORK = {
+  main: true,
+  sessions: true,
+  tasks: true,
+  backplane: true,
+  redis: true,
+  resources: true,
+  cookie: true,
+  wires: true,
+  inspector: true,
+  client: true,
+  clientNode: true
+}
+
 const lock = readJson('package-lock.json') as {
   packages: Record<string, { dependencies?: Record<string, string> }>
 }

@@ -6,10 +6,12 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
+import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { resumableFetch } from '../../../lib/client/index.js'
 import { selfSigned } from '../../features/hand-off/self-signed.js'
+import { open } from '../../features/hardening/wire.js'
 import { isWithoutRedis, startRedis } from '../../helpers/backplane/redis-server.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { closeLater } from '../../helpers/close-all.js'
@@ -146,6 +148,30 @@ describe('the process', () => {
     const { url, errors } = await startCommand(target)
     expect((await ended(post(url, callTool(1, 'any'), HEADERS))).status).toBe(502)
     await until(() => errors().startsWith('the target has not answered: self-signed certificate'))
+  })
+
+  it('outlives what Node reads with its insecure parser, and would not write', async () => {
+    const server = createTcpServer(socket => {
+      socket.on('error', () => undefined)
+      socket.on('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\nX-Own: a\x01b\r\nContent-Length: 0\r\n\r\n')
+      })
+    })
+    const target = await listenOnLoopback(server)
+    closeLater(() => server.close())
+    const { url, port, child } = await startCommand(`http://127.0.0.1:${target}/mcp`, [], {
+      NODE_OPTIONS: '--insecure-http-parser'
+    })
+    expect((await ended(post(url, callTool(1, 'any'), HEADERS))).status).toBe(502)
+    const { socket, text } = open(port)
+    const body = JSON.stringify(callTool(1, 'any'))
+    const head = `Host: localhost\r\nMCP-Protocol-Version: 2025-11-25\r\nX-Own: a\x01b\r\n`
+    socket.write(`POST /mcp HTTP/1.1\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`)
+    await until(() => text().includes('failed'))
+    expect(text()).toMatch(/^HTTP\/1\.1 500 /)
+    expect(child.exitCode).toBe(null)
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).toEqual([0, null])
   })
 
   const withRedis = isWithoutRedis ? it.skip : it

@@ -22,7 +22,7 @@ it('go up and down with the streams', async () => {
   app.all('/mcp', endpoint as RequestHandler)
 
   // #region README
-  const totals = /^(resumes|lost|recover|upgrades|repeats|evictions|refusals|failures|revivals)/
+  const totals = /^(resumes|lost|recover|upgrades|repeats|evictions|refusals|failures|revivals|idled)/
   // They begin at 0: otherwise the first failure of its kind is no increase.
   const failures = {
     'no-response': 0,
@@ -75,6 +75,7 @@ it('go up and down with the streams', async () => {
     ...Object.fromEntries(REASONS.map(reason => [failed(reason), 0])),
     mcp_streams_resumes_total: 0,
     mcp_streams_revivals_total: 0,
+    mcp_streams_idled_total: 0,
     mcp_streams_lost_connections_total: 0,
     mcp_streams_recoveries_total: 0,
     mcp_streams_recovery_time_total: 0,

@@ -32,6 +32,12 @@ describe('the command line', () => {
     [['http://u:p@a/'], 'the URL must not have a user or a password: clients send their own'],
     [[URL, '--port', '65536'], '--port: a whole number is wanted, not 65536'],
     [[URL, '--drain', 'soon'], '--drain: a whole number is wanted, not soon'],
+    [
+      [URL, '--allowed-hosts', 'a.example,https://b.example'],
+      '--allowed-hosts: https://b.example is no host name'
+    ],
+    [[URL, '--allowed-hosts', ''], '--allowed-hosts:  is no host name'],
+    [[URL, '--public-url', 'mcp.example/mcp'], 'mcp.example/mcp is no http(s) URL'],
     [[URL, '--retry'], '--retry: its value is missing'],
     [[URL, '--retry', '--verbose'], '--retry: its value is missing'],
     [[URL, '-v'], 'unknown option -v'],
@@ -135,9 +141,21 @@ describe('the process', () => {
     const health = await ended(get(new globalThis.URL('/healthz', url)))
     expect([health.status, health.text]).toEqual([200, 'ok\n'])
     await ended(get(new globalThis.URL('/n%0ao?stream=secret', url)))
+    for (const path of ['/healthz/', '/healthz?from=a-prober'])
+      expect((await ended(get(new globalThis.URL(path, url)))).status).toBe(200)
     expect(await out.nth(1)).toBe(`${url} is in front of ${URL}`)
     expect(await out.nth(2)).toMatch(/^GET \/healthz 200, \d+ ms$/)
     expect(await out.nth(3)).toMatch(/^GET \/n%0ao 404, \d+ ms$/)
+  })
+
+  it.each([
+    ['/mcp', '/mcp/'],
+    ['/mcp/', '/mcp']
+  ])('says once that the endpoint is at %s, and not at %s', async (path, asked) => {
+    const { url, err } = await startProxy(new globalThis.URL(path, URL).href)
+    for (const at of [asked, asked, '/other'])
+      expect((await ended(get(new globalThis.URL(at, url)))).status).toBe(404)
+    expect(err).toEqual([`a client asks for ${asked}: the path of the endpoint is ${path}`])
   })
 
   it('finishes running calls before it ends', async () => {

@@ -84,7 +84,7 @@ describe('a request', () => {
     const framing = 'Transfer-Encoding: chunked\r\nConnection: close, transfer-encoding\r\n'
     const inside = 'POST /other HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
     const { socket } = open(port)
-    socket.write(`GET /mcp HTTP/1.1\r\nHost: x\r\n${framing}\r\n`)
+    socket.write(`GET /mcp HTTP/1.1\r\nHost: localhost\r\n${framing}\r\n`)
     socket.write(`${inside.length.toString(16)}\r\n${inside}\r\n0\r\n\r\n`)
     await once(socket, 'close')
     expect(endpoint.calls.map(({ req, body }) => [req.url, body])).toEqual([['/mcp', inside]])
@@ -104,7 +104,7 @@ describe('a request', () => {
     const { endpoint, target, port } = await inFrontOf(({ res }) => res.end())
     const { socket, text } = open(port)
     const head = line.replace('PORT', String(target.port))
-    socket.write(`${head}\r\nHost: example.com\r\nConnection: close\r\n\r\n`)
+    socket.write(`${head}\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
     await once(socket, 'close')
     expect(text()).toMatch(/^HTTP\/1\.1 404 /)
     expect(endpoint.calls).toHaveLength(0)
@@ -194,6 +194,22 @@ describe('a target', () => {
     const response = await post(url, call, HEADERS)
     expect([response.status, await response.json()]).toMatchObject([502, { error: FAILED }])
     expect(err[0]).toMatch(/^the target has not answered: Parse Error/)
+  })
+
+  it.each([
+    ['a control character in its reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 0\r\n\r\n'],
+    ['a status below 100', 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n'],
+    ['no status', 'HTTP/1.1 000 X\r\nContent-Length: 0\r\n\r\n'],
+    ['another protocol', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'],
+    ['the status of another protocol', 'HTTP/1.1 101 X\r\nContent-Length: 0\r\n\r\n'],
+    ['a body that is none', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n']
+  ])('that answers with %s is a 502, and no more', async (_, answer) => {
+    const { url, err } = await bytesTarget(answer)
+    for (const ask of [() => post(url, call, HEADERS), () => get(url, HEADERS)]) {
+      const response = await ask()
+      expect([response.status, await response.json()]).toMatchObject([502, { error: FAILED }])
+    }
+    expect(err).toHaveLength(2)
   })
 
   it('that hangs up without an answer is a 502, however late', async () => {

@@ -36,7 +36,7 @@ import { serve } from '../../helpers/serve.js'
 import { sleep } from '../../helpers/sleep.js'
 import { answer, answerOf, ask, begin, elicitation, inputRequired, until } from '../tasks/setup.js'
 import { rawExchange } from '../who/raw-exchange.js'
-import { answerJson, fetchUrl, testBytes, VERSION, whole } from './setup.js'
+import { answerJson, fetchUrl, later, testBytes, VERSION, whole } from './setup.js'
 
 const SIZE = 200_000
 const CONTENT = testBytes(SIZE)
@@ -217,6 +217,7 @@ describe('the bytes', () => {
       'accept-ranges': 'bytes',
       etag: '"v1"'
     })
+    later(11_000)
     expect((await whole(fetchUrl(url, mine))).status).toBe(404)
   })
 
@@ -272,6 +273,7 @@ describe('a link that is for its owner', () => {
     ])
       expect(await rawExchange(url + link.uri, 'GET', headers)).toBe(never)
     expect((await whole(fetchUrl(own, mine))).status).toBe(200)
+    later(11_000)
     expect(await rawExchange(own, 'GET', mine)).toBe(never)
   })
 
@@ -290,7 +292,7 @@ describe('a link for anyone', () => {
   it.each([
     ['nobody', {}],
     ['somebody else', { authorization: 'Bearer bob', 'mcp-session-id': 's2' }]
-  ])('is opened by %s, once, and the endpoint is not asked', async (_who, headers) => {
+  ])('is opened by %s, and the endpoint is not asked', async (_who, headers) => {
     const contexts: ResourceContext[] = []
     const { linkTo, endpoint } = await serveLinks({
       open: (uri, context) => (contexts.push(context), open(uri, context))
@@ -302,6 +304,7 @@ describe('a link for anyone', () => {
     expect(endpoint.requests.length).toBe(before)
     expect(contexts[0]!.owner).toMatch(/^authorization:/)
     expect(contexts[0]!.sessionId).toBe('s1')
+    later(11_000)
     expect((await whole(fetchUrl(url, headers))).status).toBe(404)
   })
 
@@ -452,6 +455,7 @@ describe('it is there', () => {
     const { result } = await (await post(home, callTool(1, 'x'), headers)).json()
     const response = await whole(fetchUrl(away + result.uri))
     expect([response.status, response.bytes.equals(CONTENT)]).toEqual([200, true])
+    later(11_000)
     expect((await whole(fetchUrl(home + result.uri))).status).toBe(404)
   })
 })

@@ -1,6 +1,7 @@
 // An endpoint with a session whose client has declared `resourceStreaming`, and requests for its
 // resources.
 
+import { jest } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { createHash } from 'node:crypto'
 import type { McpStreamsOptions } from '../../../lib/index.js'
@@ -91,6 +92,13 @@ export const fetchUrl = (
   headers: Record<string, string> = {},
   method = 'GET'
 ): Promise<OpenStream> => openStream(url, { method, headers: { accept: '*/*', ...headers } })
+
+const realNow = performance.now.bind(performance)
+
+/** Until the end of the spec, it is so many milliseconds later than it is. */
+export function later(ms: number): void {
+  jest.spyOn(performance, 'now').mockImplementation(() => realNow() + ms)
+}
 
 /** Bytes that differ wherever they are cut. */
 export function testBytes(size: number): Buffer {

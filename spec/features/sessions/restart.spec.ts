@@ -27,9 +27,15 @@ const SURVIVING: McpStreamsOptions = { sessions: sessions({ secret: SECRET }) }
 const VERSION = '2025-11-25'
 
 const begun = async (endpoint = sdkV1Stateful(), options = SURVIVING, auth?: string) => {
-  const { url } = await serve(endpoint, options)
+  const { url, streams } = await serve(endpoint, options)
   const session = await initializeSession(url, VERSION, headersFor({ auth }))
-  return { url, endpoint, ...session, headers: { ...session.headers, ...headersFor({ auth }) } }
+  return {
+    url,
+    streams,
+    endpoint,
+    ...session,
+    headers: { ...session.headers, ...headersFor({ auth }) }
+  }
 }
 /** Another process: nothing of the first one is left but its secret. */
 const restarted = async (endpoint: SdkV1Endpoint = sdkV1Stateful(), options = SURVIVING) => ({
@@ -203,12 +209,12 @@ describe('a session that has outlived its process', () => {
     }
   })
 
-  it('is not begun again where the endpoint has ended it while it ran', async () => {
-    const { url, headers, endpoint } = await begun()
+  it('is begun again where the endpoint has ended it while it ran', async () => {
+    const { url, headers, endpoint, streams } = await begun()
     await ended(post(url, count(1), headers))
     await endpoint.close()
-    for (const id of [2, 3]) expect((await ended(post(url, count(id), headers))).status).toBe(404)
-    expect(endpoint.sessions.size).toBe(0)
+    for (const id of [2, 3]) expect((await ended(post(url, count(id), headers))).status).toBe(200)
+    expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([1, 1])
   })
 
   it('is not begun again when its time is over', async () => {

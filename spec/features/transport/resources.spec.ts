@@ -113,7 +113,7 @@ describe.each([
     const response = await fetchDownload(answer.result.downloadUrl)
     expect([response.status, response.bytes.equals(BYTES)]).toEqual([200, true])
     expect(response.headers).toMatchObject({ 'content-type': 'image/png', 'mcp-resource-uri': URI })
-    expect((await fetchDownload(answer.result.downloadUrl)).status).toBe(404)
+    expect((await fetchDownload(answer.result.downloadUrl)).status).toBe(200)
     // The wire is free for what else there is.
     expect(await wire.ask('ping', 'ping')).toHaveProperty('result')
   })

@@ -26,7 +26,9 @@ const refusals: Record<string, (call: RawCall) => void> = {
 
 /** Refuses what is not well-formed, here by its method, whatever the session is. */
 const refuseMalformed = ({ message, res, result }: RawCall): void =>
-  message?.method === 'tools/list' ? result() : void res.writeHead(400, HEAD).end(REFUSAL)
+  ['tools/list', 'ping'].includes(String(message?.method))
+    ? result()
+    : void res.writeHead(400, HEAD).end(REFUSAL)
 
 const call = callTool(1, 'any')
 const list = { ...call, method: 'tools/list' }

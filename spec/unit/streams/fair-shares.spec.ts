@@ -5,7 +5,7 @@ import { fc, times } from '../../helpers/property.js'
 import { FairShares } from '../../../lib/streams/fair-shares.js'
 import { LinkedList, Member } from '../../../lib/streams/linked-list.js'
 
-class Thing extends Member<Thing> {
+class Thing extends Member {
   readonly owner: string
   rank = -1
   /** When it was put there last. */
@@ -31,7 +31,8 @@ it('a list has its members in the order in which they were added last', () => {
         else thing.list?.delete(thing)
         if (isAdded) model.push(thing)
         const found: Thing[] = []
-        for (let next = list.first; next !== undefined; next = next.later) found.push(next)
+        for (let next = list.first; next !== undefined; next = next.later as Thing | undefined)
+          found.push(next)
         expect(found).toEqual(model)
         expect([list.first, list.isEmpty]).toEqual([model[0], model.length === 0])
       }

@@ -7,6 +7,7 @@ import type { StreamError } from '../../../lib/protocol/errors.js'
 import type { Message, RequestId } from '../../../lib/protocol/json-rpc.js'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
 import type { Retained } from '../../../lib/streams/retained.js'
+import type { Record } from '../../../lib/streams/record.js'
 import type { Stream } from '../../../lib/streams/stream.js'
 import type {
   Producer,
@@ -51,7 +52,7 @@ export interface FakeTable {
 
 export function newTable(limits: Partial<RegistryLimits> = {}): FakeTable {
   const notices: Notice[] = []
-  const note = (name: string, stream: Stream, error: StreamError | undefined) =>
+  const note = (name: string, stream: Stream | Record, error: StreamError | undefined) =>
     notices.push({ name, id: stream.id, code: error?.code })
   return { table: new StreamRegistry({ ...LIMITS, ...limits }, note), notices }
 }
@@ -177,6 +178,8 @@ export function complete(stream: Stream, id: number | string = 1): void {
 
 /** Reads all after a cursor and marks it as written. Returns the text. */
 export function deliver(stream: Stream, cursor = 0, now = clock()): string {
+  const { record } = stream
+  if (record !== undefined) return Buffer.from(record.eventsAfter(cursor) ?? []).toString()
   let text = ''
   while (cursor < stream.log.last) {
     const batch = stream.log.read(cursor)

@@ -10,6 +10,10 @@ import type { ClientProfile } from '../../../lib/protocol/revisions.js'
 import { DueQueue } from '../../../lib/streams/due-queue.js'
 import { Stream } from '../../../lib/streams/stream.js'
 import type { StreamRegistry } from '../../../lib/streams/stream-registry.js'
+import type { Record } from '../../../lib/streams/record.js'
+import { firstBlock } from '../../../lib/readers/opening.js'
+import { OutgoingAnswers } from '../../../lib/readers/outgoing.js'
+import { StallWatch } from '../../../lib/readers/stall-watch.js'
 import { Connection } from '../../../lib/readers/connection.js'
 import type { Sink } from '../../../lib/readers/sink.js'
 import { BlockSplitter, type Block } from '../../helpers/blocks.js'
@@ -41,6 +45,9 @@ const STREAMS = 7
 const CLIENTS = 2
 
 const none = () => undefined
+
+/** Bytes that are kept of it. */
+const sizeOf = ({ record, log }: Stream) => record?.size ?? log.bytes
 
 function ensure(condition: boolean, what: string): void {
   if (!condition) throw new Error(`not so: ${what}`)
@@ -191,13 +198,34 @@ class Client {
     else if (found.kind === 'ended') {
       const { state, last } = found.value
       const isDone = state === 'cancelled' || (state !== 'abandoned' && cursor >= last)
-      this.outcome = isDone ? 'done' : 'told'
+      if (isDone) this.outcome = 'done'
+      else if (found.value.hasEvicted(cursor)) this.outcome = 'told'
+      else this.#give(table, found.value, cursor, takes, profile)
     } else {
       const { isEnded, log } = found.value
       if (cursor + 1 < log.first && cursor < log.last) this.outcome = 'told'
       else if (isEnded && cursor === log.last) this.outcome = 'done'
       else this.#connect(cursor, takes, profile)
     }
+  }
+
+  #give(
+    table: StreamRegistry,
+    record: Record,
+    cursor: number,
+    takes: () => boolean,
+    profile: ClientProfile
+  ): void {
+    this.wire?.cut()
+    const wire = new Wire(this, this.#model.stream, cursor, takes)
+    this.wire = wire
+    this.#splitter = new BlockSplitter(block => this.#hear(block))
+    table.given(record, cursor)
+    wire.number = record.connections
+    const first = Buffer.from(firstBlock(record, cursor, profile, 10, true) ?? '')
+    const parts = [first, record.eventsAfter(cursor) ?? Buffer.alloc(0)]
+    const outgoing = new OutgoingAnswers(table.budget, this.#model.stalls)
+    outgoing.write(wire, record.owner, { key: record, parts, onLost: none })
   }
 
   #connect(cursor: number, takes: () => boolean, profile: ClientProfile): void {
@@ -251,6 +279,7 @@ class Client {
 class StreamModel {
   readonly silences = new DueQueue(400)
   readonly ages = new DueQueue(2500)
+  readonly stalls = new StallWatch(5000)
   readonly events: string[] = []
   readonly clients: Client[] = []
   readonly stream: Stream
@@ -303,9 +332,9 @@ class StreamModel {
   }
 
   #lastEvent(): string {
-    const { log } = this.stream
-    const { bytes } = log.read(log.last - 1)
-    return /^data: (.*)$/m.exec(Buffer.from(bytes).toString())?.[1] ?? ''
+    const { last } = this.stream
+    const event = (this.stream.record ?? this.stream).event(last)
+    return /^data: (.*)$/m.exec(event?.toString() ?? '')?.[1] ?? ''
   }
 }
 
@@ -408,7 +437,7 @@ it.each(SIZES)(
         }
         const check = () => {
           const { bytes, live, finished } = table.counts()
-          const kept = models.reduce((sum, { stream }) => sum + stream.log.bytes, 0)
+          const kept = models.reduce((sum, { stream }) => sum + sizeOf(stream), 0)
           ensure(bytes >= kept, 'bytes are those of all logs, and what is retained')
           ensure(bytes <= limits.maxBytes + largestEvent, 'bytes stay within their limit')
           ensure(live + finished <= limits.maxStreams, 'streams stay within their limit')
@@ -438,7 +467,7 @@ it.each(SIZES)(
             stream.fail('session-ended')
             model.end()
           } else if (name === 'drop') {
-            if (stream.isEnded && stream.log.bytes > 0) table.drop(stream)
+            if (stream.isEnded && sizeOf(stream) > 0) table.drop(stream)
           } else if (name === 'resume') {
             outcomes.resumes++
             await client.resume(table, takesNext, MANNERS[amount % MANNERS.length]!)

@@ -2,6 +2,7 @@
 // remembered of those that went.
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
+import type { Record } from '../../../lib/streams/record.js'
 import { Stream } from '../../../lib/streams/stream.js'
 import { StreamRegistry } from '../../../lib/streams/stream-registry.js'
 import {
@@ -40,11 +41,16 @@ function finished(
   return stream
 }
 
-const isKept = (table: StreamRegistry, id: string) => table.find(streamId(id)).kind === 'local'
+const isKept = (table: StreamRegistry, id: string) => {
+  const found = table.find(streamId(id))
+  return found.kind !== 'unknown' && found.value.isKept
+}
 const tombstoneOf = (table: StreamRegistry, id: string) => {
   const found = table.find(streamId(id))
-  return found.kind === 'ended' ? found.value : undefined
+  return found.kind === 'ended' && !found.value.isKept ? found.value : undefined
 }
+/** Bytes that are kept of a stream. */
+const sizeOf = ({ record, log }: Stream) => record?.size ?? log.bytes
 /** What is kept or remembered under a name. */
 const valueOf = (table: StreamRegistry, id: string) => {
   const found = table.find(id)
@@ -54,9 +60,11 @@ const valueOf = (table: StreamRegistry, id: string) => {
 /** Which of some streams are kept, without touching their recency. */
 function kept(table: StreamRegistry, streams: Stream[]): string[] {
   expect(table.counts().finished + table.counts().live).toBe(
-    streams.filter(({ log }) => log.bytes > 0).length
+    streams.filter(stream => sizeOf(stream) > 0).length
   )
-  return streams.filter(({ log }) => log.bytes > 0).map(({ id }) => id.replace(/^stream-|-+$/g, ''))
+  return streams
+    .filter(stream => sizeOf(stream) > 0)
+    .map(({ id }) => id.replace(/^stream-|-+$/g, ''))
 }
 
 describe('the table', () => {
@@ -80,10 +88,18 @@ describe('the table', () => {
     const { table } = newTable()
     const { stream } = open(table, { id: streamId('a') })
     expect(valueOf(table, stream.id)).toBe(stream)
+    const reader = new FakeReader()
+    stream.attach(reader, 0)
     complete(stream)
     expect(valueOf(table, stream.id)).toBe(stream)
+    stream.detach(reader)
+    const { record } = stream
+    expect(table.find(stream.id)).toEqual({ kind: 'ended', value: record })
+    expect([record!.isKept, record!.eventsAfter(0)?.length]).toEqual([true, record!.size])
     table.drop(stream)
-    expect(valueOf(table, stream.id)).toMatchObject({ id: stream.id, state: 'completed' })
+    expect(valueOf(table, stream.id)).toBe(record)
+    expect(record).toMatchObject({ id: stream.id, state: 'completed', isKept: false, size: 0 })
+    expect(record!.eventsAfter(0)).toBeUndefined()
     expect(valueOf(table, streamId('b'))).toBeUndefined()
   })
 
@@ -111,7 +127,7 @@ describe('the table', () => {
       live: 0,
       waiting: 0,
       finished: 1,
-      bytes: bytes + 512,
+      bytes: stream.record!.size,
       evictions: 0
     })
     table.drop(stream)
@@ -233,9 +249,9 @@ describe('when all streams together are too many', () => {
       all.push(stream)
       if (i % 5 === 0) jest.advanceTimersByTime(2000)
       if (i % 11 === 0) table.drop(all[Math.max(0, i - 2)] as Stream)
-      expect(table.counts().finished).toBe(all.filter(({ log }) => log.bytes > 0).length)
+      expect(table.counts().finished).toBe(all.filter(stream => sizeOf(stream) > 0).length)
       expect(table.counts().finished).toBeLessThanOrEqual(7)
-      expect(table.counts().bytes).toBe(all.reduce((sum, { log }) => sum + log.bytes, 0))
+      expect(table.counts().bytes).toBe(all.reduce((sum, stream) => sum + sizeOf(stream), 0))
     }
     jest.advanceTimersByTime(60_000)
     expect(table.counts()).toMatchObject({ live: 0, finished: 0, bytes: 0 })
@@ -247,13 +263,13 @@ describe('when all streams together hold too many bytes', () => {
   const large = progress('x'.repeat(100_000))
 
   it('finished ones make room, in the same order, and no more than needed', () => {
-    const { table } = newTable({ maxBytes: 450_000 })
+    const { table } = newTable({ maxBytes: 390_000 })
     const end = (id: string, isDelivered: boolean) => {
       const { stream } = open(table, { id: streamId(id) })
       append(stream, large)
+      stream.attach(new FakeReader(), 0)
       complete(stream)
       if (isDelivered) deliver(stream)
-      stream.attach(new FakeReader(), isDelivered ? 2 : 0)
       stream.detach(stream.readers.current!)
       return stream
     }
@@ -267,9 +283,9 @@ describe('when all streams together hold too many bytes', () => {
       stream.id.slice(7).replace(/-+$/, '')
     ])
     expect(append(stream, large)).toBe(true)
-    expect([unread.log.bytes > 0, read.log.bytes > 0]).toEqual([true, false])
+    expect([sizeOf(unread) > 0, sizeOf(read) > 0]).toEqual([true, false])
     expect(append(stream, large)).toBe(true)
-    expect([unread.log.bytes > 0, read.log.bytes > 0]).toEqual([false, false])
+    expect([sizeOf(unread) > 0, sizeOf(read) > 0]).toEqual([false, false])
     expect(table.counts()).toMatchObject({ finished: 0, evictions: 2, bytes: stream.log.bytes })
   })
 
@@ -286,7 +302,7 @@ describe('when all streams together hold too many bytes', () => {
     append(b, large)
     expect([a.state, b.state]).toEqual(['live', 'failed'])
     expect(b.log.last).toBe(2)
-    expect(table.counts().bytes).toBe(a.log.bytes + b.log.bytes)
+    expect(table.counts().bytes).toBe(a.log.bytes + sizeOf(b))
     expect(table.counts().bytes).toBeLessThan(350_000 + 512)
   })
 
@@ -323,9 +339,9 @@ describe('when all streams together hold too many bytes', () => {
     const { table } = newTable({ maxBytes: 350_000, maxStreamBytes: 350_000 })
     const { stream } = open(table)
     for (const _ of [1, 2, 3]) append(stream, large)
-    complete(stream)
     const reader = new FakeReader()
     stream.attach(reader, 0)
+    complete(stream)
     // As a connection that is cut off.
     stream.log.retain(0, { recalled: () => stream.detach(reader) })
     stream.comment(Buffer.alloc(100_000, ':'))
@@ -419,13 +435,12 @@ describe('with time', () => {
     const { table } = newTable({ window: 10_000, abandonAfter: 50_000 })
     const stream = finished(table, 'a', { isDelivered: true })
     jest.advanceTimersByTime(9000)
-    const reader = new FakeReader()
-    stream.attach(reader, 1)
-    stream.detach(reader)
+    const record = stream.record!
+    table.given(record, 0)
     jest.advanceTimersByTime(9000)
     expect(isKept(table, 'a')).toBe(true)
-    stream.attach(reader, 0)
-    stream.detach(reader)
+    table.given(record, 0)
+    table.notGiven(record)
     jest.advanceTimersByTime(49_000)
     expect(isKept(table, 'a')).toBe(true)
     jest.advanceTimersByTime(14_000)
@@ -481,7 +496,7 @@ describe('a tombstone', () => {
     append(stream, 'x')
     stream.fail('closing')
     table.drop(stream)
-    expect(valueOf(table, stream.id)).toEqual({
+    expect(valueOf(table, stream.id)).toMatchObject({
       ...facts,
       state: 'failed',
       isEnded: true,
@@ -513,7 +528,7 @@ describe('a tombstone', () => {
     ],
     ['evicted', table => ['b', 'c'].map(id => finished(table, id, { isDelivered: true }))]
   ])('is left to who keeps the registry, where a stream is %s', (_name, end) => {
-    const gone: Stream[] = []
+    const gone: Record[] = []
     const { limits } = newTable({ maxStreams: 2 }).table
     const table = new StreamRegistry(
       limits,
@@ -526,7 +541,7 @@ describe('a tombstone', () => {
     end(table, stream)
     const [first] = gone
     expect(first?.isEnded).toBe(true)
-    expect(first?.log.bytes).toBe(0)
+    expect(first?.size).toBe(0)
     expect(table.find(first?.id ?? '')).toEqual({ kind: 'unknown' })
     expect(table.counts().remembered).toBe(0)
   })
@@ -621,11 +636,13 @@ describe('a stream is found', () => {
     const [a, b] = [open(table, requestOf).stream, open(table, requestOf).stream]
     open(table, { ...requestOf, owner: 'you' })
     complete(b, 7)
-    expect(table.index.ofSession('s', 'me')).toEqual([a, b])
+    expect(table.index.ofSession('s', 'me')).toEqual([a])
+    expect(table.endedFor('s', 'me')).toEqual([b.record])
     a.cancel()
-    expect(table.index.ofSession('s', 'me')).toEqual([b])
-    jest.advanceTimersByTime(1_000_000)
     expect(table.index.ofSession('s', 'me')).toEqual([])
+    expect(table.endedFor('s', 'me')).toEqual([b.record])
+    jest.advanceTimersByTime(1_000_000)
+    expect(table.endedFor('s', 'me')).toEqual([])
   })
 })
 

@@ -27,7 +27,7 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-const textOf = (stream: Stream) => deliver(stream, stream.log.first - 1)
+const textOf = (stream: Stream) => deliver(stream, (stream.record ?? stream).first - 1)
 const messagesOf = (stream: Stream) =>
   [...textOf(stream).matchAll(/^data: (.*)$/gm)].flatMap(([, data]) => {
     try {
@@ -339,7 +339,7 @@ describe('the responses of a stream', () => {
       { id: 'poor', error: { data: { reason: 'overflow' } } }
     ])
     expect(greedy.state).toBe('live')
-    expect(table.counts().bytes).toBe(greedy.log.bytes + poor.log.bytes)
+    expect(table.counts().bytes).toBe(greedy.log.bytes + poor.record!.size)
     expect(table.counts().bytes).toBeLessThan(200_000 + 1024)
   })
 

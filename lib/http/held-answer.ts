@@ -1,0 +1,179 @@
+// An answer of the endpoint that is held until it is known whether the client gets it.
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import {
+  callbackIn,
+  GatheredBytes,
+  hasChunk,
+  headersSentError,
+  swallow,
+  tooLate,
+  withBytes
+} from './chunk.js'
+import type { Layer, PatchedResponse } from './patched-response.js'
+import { passedOn } from './response-headers.js'
+
+/** Holds the endpoint's answer to one request, if its status is such (`PatchedResponse.holdBy`). */
+export abstract class Holder {
+  /** Asked once, when the endpoint gives its head. */
+  protected abstract holds(status: number): boolean
+
+  /** All of it has come. One of the methods of `held` is to be called, also if nobody wants it. */
+  abstract decide(held: HeldAnswer): void
+
+  layerFor(patched: PatchedResponse, status: number): Layer | undefined {
+    return this.holds(status) ? new HeldAnswer(patched, this, status) : undefined
+  }
+}
+
+/** Bytes of an answer that are held. What is larger passes. */
+const LONGEST = 64 * 1024
+const OF_BODY = ['Content-Length', 'Content-Type', 'Content-Encoding', 'ETag', 'Last-Modified']
+
+export class HeldAnswer implements Layer {
+  readonly status: number
+  readonly #patched: PatchedResponse
+  readonly #holder: Holder
+  /** Of `writeHead`; `undefined`: it has not been called. */
+  #head: readonly unknown[] | undefined
+  readonly #body = new GatheredBytes()
+  #hasEnded = false
+  #isReleased = false
+
+  constructor(patched: PatchedResponse, holder: Holder, status: number) {
+    this.#patched = patched
+    this.#holder = holder
+    this.status = status
+    patched.showHead()
+  }
+
+  // For its holder
+
+  /** Its client has left: whatever is decided, nobody hears of it. */
+  get isUnwanted(): boolean {
+    return this.#isReleased || this.#patched.res.destroyed
+  }
+
+  /** What the endpoint has written. */
+  get text(): string {
+    return this.#body.whole().toString()
+  }
+
+  /** The client gets it, under another status if one is given. */
+  pass(status = this.status): void {
+    if (!this.#release()) return
+    const { res } = this.#patched
+    const body = this.#body.whole()
+    const head = this.#head
+    if (status !== this.status) {
+      res.statusCode = status
+      res.statusMessage = ''
+    }
+    if (head !== undefined)
+      this.#patched.act(
+        'writeHead',
+        status === this.status ? head : [status, ...head.slice(1).filter(isObject)]
+      )
+    if (this.#hasEnded) this.#patched.act('end', body.length > 0 ? [body] : [])
+    else if (body.length > 0) this.#patched.act('write', [body])
+  }
+
+  /** The client gets another one, without a body or in JSON. */
+  answer(status: number, headers: Readonly<Record<string, string>> = {}, json?: string): void {
+    if (!this.#beginAnother()) return this.pass()
+    const type = json === undefined ? {} : { 'Content-Type': 'application/json' }
+    this.#patched.act('writeHead', [status, { 'Cache-Control': 'no-store', ...type, ...headers }])
+    this.#patched.act('end', json === undefined ? [] : [json])
+  }
+
+  /** The client gets what the endpoint has answered to another request. */
+  replace(answer: IncomingMessage): void {
+    if (!this.#beginAnother()) {
+      answer.destroy()
+      return this.pass()
+    }
+    const patched = this.#patched
+    const { res } = patched
+    for (const [name, value] of passedOn(answer.headersDistinct)) res.setHeader(name, value)
+    answer.once('error', () => patched.act('destroy', []))
+    res.once('close', () => answer.destroy())
+    answer.on('data', (chunk: Buffer) => {
+      if (patched.act('write', [chunk]) === false) answer.pause()
+    })
+    res.on('drain', () => answer.resume())
+    answer.once('end', () => patched.act('end', []))
+    patched.act('writeHead', [answer.statusCode ?? 502])
+  }
+
+  #beginAnother(): boolean {
+    if (this.isUnwanted || !this.#release()) return false
+    for (const name of OF_BODY) this.#patched.res.removeHeader(name)
+    return true
+  }
+
+  #release(): boolean {
+    if (this.#isReleased) return false
+    this.#isReleased = true
+    this.#patched.letGo()
+    return true
+  }
+
+  // Layer
+
+  readonly hasHead = true
+
+  implicitHeader(): void {
+    // It has one.
+  }
+
+  writeHead(args: readonly unknown[]): ServerResponse {
+    if (this.#head !== undefined || this.#body.size > 0) throw headersSentError('write')
+    this.#head = args
+    return this.#patched.res
+  }
+
+  write(args: readonly unknown[]): boolean {
+    this.#take(args)
+    return swallow(args)
+  }
+
+  end(args: readonly unknown[]): ServerResponse {
+    const callback = callbackIn(args)
+    if (this.#hasEnded) {
+      if (callback !== undefined) process.nextTick(callback, tooLate('end', true))
+      return this.#patched.res
+    }
+    if (hasChunk(args)) this.#take(args)
+    if (this.#isReleased) this.#patched.act('end', [])
+    this.#hasEnded = true
+    if (callback !== undefined) process.nextTick(callback)
+    if (!this.#isReleased) this.#holder.decide(this)
+    return this.#patched.res
+  }
+
+  #take([chunk, encoding]: readonly unknown[]): void {
+    if (this.#isReleased || this.#hasEnded) return
+    withBytes(chunk, encoding, bytes => this.#body.add(bytes))
+    if (this.#body.size > LONGEST) this.pass()
+  }
+
+  flushHeaders(): void {
+    // Its head is held as well.
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+    return this.#patched.setHeader(name, value)
+  }
+
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    return this.#patched.getHeader(name)
+  }
+
+  destroy(error?: Error): ServerResponse {
+    this.#release()
+    return this.#patched.act('destroy', [error]) as ServerResponse
+  }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}

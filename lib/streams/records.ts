@@ -1,0 +1,222 @@
+// The records of a registry: which are kept with their bytes, and what is remembered of the others.
+import { now } from '../protocol/clock.js'
+import { FairShares } from './fair-shares.js'
+import type { Record } from './record.js'
+import type { SharedBytes } from './shared-bytes.js'
+
+const REMEMBERED_FOR = 60 * 60 * 1000
+/** Characters that all tombstones may have together, beyond `TOMBSTONE_SIZE` for each. */
+const TOMBSTONE_ROOM = 4 * 1024 * 1024
+const TOMBSTONE_SIZE = 256
+
+/** How much is kept, and for how long. */
+interface RecordLimits {
+  /** Milliseconds for which a record is kept whose events have all been given to a client. */
+  readonly window: number
+  /** Milliseconds for which a record is kept that has events no client has been given. */
+  readonly abandonAfter: number
+  readonly maxStreams: number
+}
+
+/** The ranks of what an owner has that has ended: the lowest is evicted first. */
+export const DELIVERED = 0
+const UNDELIVERED = 1
+export const BEING_READ = 2
+
+export class Records {
+  readonly #limits: RecordLimits
+  readonly #budget: SharedBytes
+  /** Called with a record whose bytes are kept no longer. `false`: nothing is remembered of it. */
+  readonly #gone: (record: Record, isEviction: boolean) => boolean
+  /** All of them, with their bytes and without. */
+  readonly #all = new Map<string, Record>()
+  #kept = 0
+  readonly #bySession = new Chains()
+  /** Those without a session. */
+  readonly #byOwner = new Chains()
+  readonly #tombstones = new FairShares<Record>()
+  #tombstoneCount = 0
+  #remembered = 0
+
+  constructor(
+    limits: RecordLimits,
+    budget: SharedBytes,
+    gone: (record: Record, isEviction: boolean) => boolean
+  ) {
+    this.#limits = limits
+    this.#budget = budget
+    this.#gone = gone
+  }
+
+  /** How many are kept with their bytes. */
+  get size(): number {
+    return this.#kept
+  }
+
+  /** The size of all tombstones together. */
+  get remembered(): number {
+    return this.#remembered
+  }
+
+  /** Those that are kept with their bytes, the oldest first. */
+  *[Symbol.iterator](): Generator<Record> {
+    for (const record of this.#all.values()) if (record.isKept) yield record
+  }
+
+  /** Counts as a use. */
+  find(id: string): Record | undefined {
+    const record = this.#all.get(id)
+    if (record !== undefined && !this.#expired(record, now()) && record.isKept) this.#rank(record)
+    return this.#all.get(id)
+  }
+
+  /** Room for it has been made. */
+  keep(record: Record): void {
+    this.#budget.keep(record)
+    this.#all.set(record.id, record)
+    this.#kept++
+    this.#chainsOf(record).add(record)
+    this.#rank(record)
+  }
+
+  /** A client has been given its events after a cursor, so its time begins again. */
+  given(record: Record, cursor: number, upTo = record.last): void {
+    const wasDelivered = record.isDelivered
+    record.give(cursor, upTo)
+    if (record.isKept && !wasDelivered) this.#rank(record)
+  }
+
+  /** What it was given need not have arrived, so it is kept as if it had not been. */
+  notGiven(record: Record): void {
+    record.takeBack()
+    if (record.isKept) this.#rank(record)
+  }
+
+  /** Its bytes go; nothing happens if they have gone. */
+  drop(record: Record, isEviction = false): void {
+    if (!record.isKept) return
+    this.#kept--
+    this.#budget.shares.drop(record.owner, record)
+    this.#chainsOf(record).delete(record)
+    this.#budget.drop(record)
+    record.forgetBytes()
+    this.#bury(record, isEviction)
+  }
+
+  /** Only that it was is remembered. */
+  remember(record: Record, isEviction: boolean): void {
+    this.#all.set(record.id, record)
+    this.#bury(record, isEviction)
+  }
+
+  /**
+   * Those that a session has, or an owner without a session, with their bytes; the oldest first. Of
+   * an unknown owner, none.
+   */
+  listFor(sessionId: string | undefined, owner: string): Record[] {
+    if (sessionId === undefined && owner === '') return []
+    const chains = sessionId === undefined ? this.#byOwner : this.#bySession
+    return chains.of(sessionId ?? owner).filter(record => record.owner === owner)
+  }
+
+  /** Those that are yet to be given to a client, or were in the last `time` milliseconds. */
+  since(time: number): Record[] {
+    const oldest = now() - time
+    return [...this].filter(({ at, isDelivered }) => at >= oldest || !isDelivered)
+  }
+
+  /** Removes what is over its time. */
+  expire(): void {
+    const at = now()
+    for (const record of this.#all.values()) this.#expired(record, at)
+  }
+
+  #chainsOf({ sessionId }: Record): Chains {
+    return sessionId === undefined ? this.#byOwner : this.#bySession
+  }
+
+  #rank(record: Record): void {
+    const rank = record.isDelivered ? DELIVERED : UNDELIVERED
+    this.#budget.shares.put(record.owner, record, rank)
+  }
+
+  #expired(record: Record, at: number): boolean {
+    if (!record.isKept) {
+      if (at <= record.at + REMEMBERED_FOR) return false
+      this.#forget(record)
+      return true
+    }
+    const { window, abandonAfter } = this.#limits
+    if (at <= record.at + Math.max(1, record.isDelivered ? window : abandonAfter)) return false
+    this.drop(record)
+    return true
+  }
+
+  /** What is left of it is its tombstone. */
+  #bury(record: Record, isEviction: boolean): void {
+    if (!this.#gone(record, isEviction)) return void this.#all.delete(record.id)
+    record.touch()
+    this.#tombstones.put(record.owner, record)
+    this.#count(record, 1)
+    const most = this.#limits.maxStreams
+    const mostSize = TOMBSTONE_ROOM + most * TOMBSTONE_SIZE
+    while (this.#tombstoneCount > most || this.#remembered > mostSize)
+      this.#forget(this.#tombstones.next() as Record)
+  }
+
+  #forget(record: Record): void {
+    this.#all.delete(record.id)
+    this.#tombstones.drop(record.owner, record)
+    this.#count(record, -1)
+  }
+
+  #count(record: Record, by: 1 | -1): void {
+    const size = by * sizeOfTombstone(record)
+    this.#tombstoneCount += by
+    this.#remembered += size
+    this.#tombstones.grow(record.owner, size)
+  }
+}
+
+/** Records that have a name in common: each knows its neighbours, so that none has to be sought. */
+class Chains {
+  readonly #newest = new Map<string, Record>()
+
+  add(record: Record): void {
+    const name = nameOf(record)
+    const before = this.#newest.get(name)
+    this.#newest.set(name, record)
+    record.before = before
+    if (before === undefined) return
+    before.after = record
+    // Each request brings strings of its own.
+    if (before.owner === record.owner) record.owner = before.owner
+    record.sessionId = before.sessionId
+  }
+
+  delete(record: Record): void {
+    const { before, after } = record
+    if (before !== undefined) before.after = after
+    if (after !== undefined) after.before = before
+    else if (before !== undefined) this.#newest.set(nameOf(record), before)
+    else this.#newest.delete(nameOf(record))
+    record.before = record.after = undefined
+  }
+
+  of(name: string): Record[] {
+    const all: Record[] = []
+    for (let next = this.#newest.get(name); next !== undefined; next = next.before) all.push(next)
+    return all.reverse()
+  }
+}
+
+function nameOf({ sessionId, owner }: Record): string {
+  return sessionId ?? owner
+}
+
+/** Ids count, because a client chooses its request ids, and may choose long ones. */
+function sizeOfTombstone({ requestIds, sessionId = '', owner }: Record): number {
+  let size = TOMBSTONE_SIZE + sessionId.length + owner.length
+  for (const id of requestIds) size += String(id).length
+  return size
+}
