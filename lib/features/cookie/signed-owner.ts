@@ -88,7 +88,7 @@ function keyFrom(secret: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', 'express-mcp-streams: owner cookie', 32))
 }
 
-/** In the form of Express, whose parser then knows that it is signed, and not by the application. */
+/** In the form of Express, whose parser then knows that it is signed, not by the application. */
 function signed(text: string, key: Buffer): string {
   const mac = createHmac('sha256', key).update(text).digest('base64').replace('=', '')
   return `${SIGNED}${text}.${mac}`
