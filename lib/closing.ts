@@ -59,6 +59,7 @@ export class Closing {
     const { features, transports, others } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
+    instance.connections.endGathering()
     instance.isClosing = true
     others?.beginClosing(comesBackWithin)
     this.#abandonAfter(others === undefined ? comesBackWithin : Infinity)

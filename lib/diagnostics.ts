@@ -100,7 +100,8 @@ export function publish(
   const message: StreamMessage = {
     streamId: stream?.id,
     kind: stream?.kind,
-    state: stream?.state,
+    // One that is over by now was live when it was created.
+    state: name === 'created' ? 'live' : stream?.state,
     sessionId: stream?.sessionId,
     reason,
     delay

@@ -205,7 +205,7 @@ export class Instance implements RoutesInstance {
   }
 
   #connections(settings: Settings): Connections {
-    const { retry, keepAlive, disconnectAfter } = settings
+    const { retry, keepAlive, disconnectAfter, maxStreamBytes } = settings
     const lost = (stream: Stream | Record): void => {
       if (stream instanceof Record) this.table.notGiven(stream)
       this.count('connection-lost', stream)
@@ -216,6 +216,7 @@ export class Instance implements RoutesInstance {
         retryAtWill: retryAtWill(retry, settings.resumeInterval),
         keepAlive,
         disconnectAfter,
+        maxStreamBytes,
         lost,
         debug
       },

@@ -8,19 +8,19 @@ import {
   type MakeLink,
   requests
 } from './http/handler-context.js'
+import { hasView } from './http/captured-wire.js'
 import { isLoopback } from './http/loopback.js'
 import { mayBeMcp, streamNamesIn } from './endpoint/mcp-request.js'
 import { expectPatches } from './http/node-internals.js'
 import { canAnswer } from './http/reply.js'
 import { holdBody } from './http/request-body.js'
 import { type Identity, type Next, RequestContext } from './endpoint/request-context.js'
-import { ResponseCapture } from './http/response-capture.js'
 import { warnOfNoSocket } from './http/warnings.js'
 import { streamParameters } from './protocol/link-header.js'
 import { settle, walk } from './routes/route.js'
 import { share } from './wires/shared-streams.js'
 import { isForeignOrigin } from './access/guards.js'
-import type { InstanceParts } from './endpoint/instance-parts.js'
+import type { CookieCode, InstanceParts } from './endpoint/instance-parts.js'
 import { whenClosed } from './http/sockets.js'
 import type { CloseOptions } from './closing.js'
 import { debug, type RequestMessage } from './diagnostics.js'
@@ -164,20 +164,21 @@ function whyNotOurs(
   req: IncomingMessage,
   res: ServerResponse
 ): string | undefined {
-  if (ResponseCapture.isTapped(res)) return 'already handled by another mcpStreams()'
+  if (hasView(res)) return 'already handled by another mcpStreams()'
   if (req.httpVersionMajor > 1) return 'HTTP/2'
   if (res.headersSent) return 'headers already sent'
   // A response that waits for its turn on a connection has none yet.
   const hasSocket =
     req.socket instanceof Duplex && (res.socket === null || res.socket instanceof Duplex)
-  if (!mayBeOurs(features, req) && !(hasSocket && isLoopback(req))) return 'not MCP'
+  const isOurs = mayBeMcp(req) || namesOurs(features, req) || (hasSocket && isLoopback(req))
+  if (!isOurs) return 'not MCP'
   if (hasSocket) return undefined
   warnOfNoSocket()
   return 'it has not come over a socket of Node'
 }
 
-function mayBeOurs(features: Instance['features'], req: IncomingMessage): boolean {
-  if (mayBeMcp(req)) return true
+/** Whether its query names something that may be ours. */
+function namesOurs(features: Instance['features'], req: IncomingMessage): boolean {
   const { method, url = '' } = req
   if (!url.includes('?')) return false
   if (streamNamesIn(req).length > 0) return true
@@ -206,15 +207,20 @@ function identify(
 }
 
 function identityOf(instance: InstanceParts, req: IncomingMessage, owner: unknown): Identity {
-  if (owner === undefined || owner === null || owner === '') return byCookie(instance, req)
+  if (owner === undefined || owner === null || owner === '')
+    return instance.cookie === undefined ? NO_OWNER : byCookie(instance, instance.cookie, req)
   return typeof owner === 'string' || typeof owner === 'number'
     ? { kind: 'owner', owner: `${owner}` }
     : failed(new TypeError(BAD_OWNER))
 }
 
 /** The cookie of a foreign page's request proves nothing: the browser adds it by itself. */
-function byCookie({ cookie, allowedOrigins }: InstanceParts, req: IncomingMessage): Identity {
-  const owner = cookie === undefined || isLoopback(req) ? undefined : cookie.ownerIn(req)
+function byCookie(
+  { allowedOrigins }: InstanceParts,
+  cookie: CookieCode,
+  req: IncomingMessage
+): Identity {
+  const owner = isLoopback(req) ? undefined : cookie.ownerIn(req)
   if (owner === undefined || isForeignOrigin(req, allowedOrigins)) return NO_OWNER
   return { kind: 'cookie', owner }
 }

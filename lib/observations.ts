@@ -9,7 +9,10 @@ import type { ClientEventName } from './endpoint/instance-parts.js'
 export interface Totals {
   /** Total of connections that followed an earlier one. */
   readonly resumes: number
-  /** Total of connections that broke while their stream had more to send. */
+  /**
+   * Total of connections of calls that broke before the call was over. A client that leaves lets go
+   * of its listen channels, too: these are not counted.
+   */
   readonly lostConnections: number
   /** How many of these had a client that came back. */
   readonly recoveries: number
@@ -57,7 +60,7 @@ export class Observations {
       this.#resumes++
       delay = stream && this.#recovered(stream)
     } else if (name === 'connection-lost' && stream !== undefined) {
-      this.#lostConnections++
+      if (isCall(stream)) this.#lostConnections++
       stream.lostAt = now()
     } else if (name === 'upgraded') this.#upgrades++
     else if (name === 'repeated') this.#repeats++
@@ -87,8 +90,14 @@ export class Observations {
     if (lostAt === 0) return undefined
     stream.lostAt = 0
     const delay = Math.round(now() - lostAt)
-    this.#recoveries++
-    this.#recoveryTime += delay
+    if (isCall(stream)) {
+      this.#recoveries++
+      this.#recoveryTime += delay
+    }
     return delay
   }
+}
+
+function isCall({ kind }: Stream | Record): boolean {
+  return kind !== 'listen'
 }

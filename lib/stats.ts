@@ -116,6 +116,7 @@ export type LimitName =
 
 export function statsOf(instance: Instance): McpStreamsStats {
   const { table, connections, bodies, features, observations } = instance
+  connections.endGathering()
   const { bytes, remembered, evictions, ...streams } = table.counts()
   const counts = {
     calls: 0,

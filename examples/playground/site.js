@@ -79,7 +79,7 @@ async function clientFiles() {
   const dist = new URL('../../dist/', import.meta.url)
   const files = new Map([['/client.js', await readFile(new URL('client/index.js', dist))]])
   for (const code of files.values())
-    for (const [, name] of `${code}`.matchAll(/(?:from|import) ?"\.{1,2}\/(chunk-\w+\.js)"/g))
+    for (const [, name] of `${code}`.matchAll(/(?:from|import) ?["']\.{1,2}\/(chunk-\w+\.js)["']/g))
       if (!files.has(`/${name}`)) files.set(`/${name}`, await readFile(new URL(name, dist)))
   return files
 }

@@ -107,12 +107,9 @@ function relayBody(context: Context, relay: RelayParts, tag: string): void {
 
 /** If the other instance is lost, the body says which calls are lost with it. */
 function readAndRelay(context: Context, relay: RelayParts, tag: string): void {
-  readAhead(context.req, {
-    ...context.bodyLimits,
-    known: body => {
-      context.learn(body)
-      send(context, relay, tag, textOf(context))
-    }
+  readAhead(context.req, context.bodyLimits, body => {
+    context.learn(body)
+    send(context, relay, tag, textOf(context))
   })
 }
 

@@ -1,6 +1,10 @@
 // All open client connections.
 import type { ClientProfile } from '../protocol/revisions.js'
-import { DueQueue } from '../streams/due-queue.js'
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { pendingBytes } from '../http/node-internals.js'
+import { DueQueue, type Waiting } from '../streams/due-queue.js'
+import { LinkedList } from '../streams/linked-list.js'
 import type { HoldingBudget } from '../streams/stream-types.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
@@ -9,13 +13,50 @@ import { Connection, type ConnectionHost, type ConnectionOptions } from '../read
 import { firstBlock } from '../readers/opening.js'
 import { type Answer, OutgoingAnswers } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
-import { StallWatch } from '../readers/stall-watch.js'
+import { type Stallable, StallWatch } from '../readers/stall-watch.js'
 
 interface ConnectionsOptions extends ConnectionOptions {
   /** Silence in milliseconds after which a comment goes out; `null`: never. */
   readonly keepAlive: number | null
   /** Milliseconds after which a connection ends if its client would come back; `null`: never. */
   readonly disconnectAfter: number | null
+  /** Bytes that a stream may hold. */
+  readonly maxStreamBytes: number
+}
+
+/** Bytes of events that are gathered of a call: what is larger is a stream like any other. */
+const MOST_GATHERED = 16 * 1024
+/** Another bound, for specs. */
+const BOUND = Symbol.for('express-mcp-streams.most-gathered')
+
+/** A call that is gathered: its head has been made, and not sent. */
+interface Gathered extends Waiting {
+  /** Gives it a stream and a connection. */
+  goLive(): unknown
+}
+
+/** A response that has been ended, until its socket has taken all of it. */
+class Leaving implements Stallable {
+  readonly isClosed = true
+  readonly #socket: Socket
+  readonly #res: ServerResponse
+
+  constructor(socket: Socket, res: ServerResponse) {
+    this.#socket = socket
+    this.#res = res
+  }
+
+  get pending(): number {
+    return this.#res.writableFinished ? 0 : pendingBytes(this.#socket, this.#res)
+  }
+
+  settled(): void {
+    // Nothing is held for it.
+  }
+
+  stalled(): void {
+    this.#res.destroy()
+  }
 }
 
 const NO_EVENTS = new Uint8Array(0)
@@ -25,6 +66,8 @@ export class Connections implements ConnectionHost {
   readonly ages: DueQueue | undefined
   /** Answers that are no connections to streams. */
   readonly outgoing: OutgoingAnswers
+  readonly gathering = new LinkedList<Waiting>()
+  readonly mostGathered: number
   readonly #options: ConnectionOptions
   readonly #open = new Set<Connection>()
   readonly #stalls: StallWatch
@@ -42,8 +85,11 @@ export class Connections implements ConnectionHost {
 
   /** @param deadline milliseconds for which a connection may make no progress. */
   constructor(options: ConnectionsOptions, deadline: number, budget: HoldingBudget) {
-    const { keepAlive, disconnectAfter } = options
+    const { keepAlive, disconnectAfter, maxStreamBytes } = options
+    const { [BOUND]: bound = MOST_GATHERED } = globalThis as { [BOUND]?: number }
     this.#options = options
+    // Less than that with which a stream asks its endpoint to wait.
+    this.mostGathered = Math.min(bound, Math.floor(maxStreamBytes / 4))
     if (keepAlive !== null) this.silences = new DueQueue(keepAlive)
     if (disconnectAfter !== null) this.ages = new DueQueue(disconnectAfter)
     this.#stalls = new StallWatch(deadline)
@@ -132,6 +178,22 @@ export class Connections implements ConnectionHost {
   close(): void {
     this.silences?.close()
     this.ages?.close()
+  }
+
+  /** What is gathered goes on as any other call, as connections and streams are counted now. */
+  endGathering(): void {
+    for (let { first } = this.gathering; first !== undefined; { first } = this.gathering)
+      (first as Gathered).goLive()
+  }
+
+  /** A response has been ended that was gathered: its client may not take it. */
+  leaving(socket: Socket, res: ServerResponse): void {
+    if (pendingBytes(socket, res) > 0) this.#stalls.add(new Leaving(socket, res))
+  }
+
+  /** What stands in front of the events of a call that is over. */
+  openingOf(record: Record, profile: ClientProfile): string {
+    return firstBlock(record, 0, profile, this.#options.retry, true) ?? ''
   }
 
   /** Resolves when all sockets have closed. */

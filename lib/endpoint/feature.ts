@@ -10,7 +10,7 @@ import type { Keyed } from './keyed-call.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { RequestContext } from './request-context.js'
-import type { SlowAnswers } from './streamed-run.js'
+import type { SlowAnswers } from './call.js'
 import type { Triggers } from './triggers.js'
 
 export type Answer = () => unknown

@@ -22,12 +22,11 @@ export function mayBeMcp(req: IncomingMessage): boolean {
   return method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
 }
 
-/** MCP clients without session and revision accept JSON and event streams. `undefined`: unread. */
-export function isMcpPost(
-  { accept, hasMcpHeaders }: { readonly accept: string; readonly hasMcpHeaders: boolean },
-  body: unknown
-): boolean {
-  if (hasMcpHeaders) return true
+/**
+ * Whether a POST is of an MCP client that names neither session nor revision: those accept JSON and
+ * event streams. `undefined`: its body was not read.
+ */
+export function isMcpPost(accept: string, body: unknown): boolean {
   if (body === undefined) return acceptsEvents(accept) && acceptsBoth(accept)
   const messages = messagesOf(body)
   return messages.some(isJsonRpc) && (messages.some(isInitialize) || acceptsBoth(accept))

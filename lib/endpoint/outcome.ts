@@ -7,7 +7,7 @@ import { Stream } from '../streams/stream.js'
 import { type Acceptance, onceAnswered, onceOver } from './acceptance.js'
 import type { InstanceParts, PostOutcome } from './instance-parts.js'
 import { Holder, type HeldAnswer } from '../http/held-answer.js'
-import { type HeadInMaking, patchedResponse } from '../http/patched-response.js'
+import { type HeadInMaking, type Layer, patchedResponse } from '../http/patched-response.js'
 import { watchBody } from '../http/body-watch.js'
 import type { RequestContext } from './request-context.js'
 import type { RequestFacts } from './request-facts.js'
@@ -74,18 +74,36 @@ function watchAnswer(context: RequestContext): void {
  * the specification: else, hosts keep it.
  */
 function watchSession(context: RequestContext): void {
-  const { session, facts, isUnread, isOwn, res } = context
-  const isKnown = session !== undefined && isSeen(context, session)
+  const { session, facts, isUnread, res } = context
   const mayBegin = isUnread || facts.isInitialize
-  if (isKnown && !facts.isInitialize && !isOwn)
-    patchedResponse(res).holdBy(new BadOrLost(context, session))
-  if (!mayBegin && (session === undefined || isKnown)) return
+  if (!mayBegin && (session === undefined || isSeen(context, session))) return
   patchedResponse(res).changeHead(head => {
     if (head.status >= 200 && head.status < 300) see(context, head)
     if (isUnknownSession(context, head.status)) head.status = 404
     return undefined
   })
 }
+
+/** For a response whose head nobody else sees, or one that is rewritten. */
+export function holdBadRequest(context: RequestContext): void {
+  const holder = holderFor(context)
+  if (holder !== undefined) patchedResponse(context.res).holdBy(holder)
+}
+
+/** The endpoint answers 400: what takes the response until it is known whether it stays so. */
+export function heldBadRequest(context: RequestContext): Layer | undefined {
+  const holder = holderFor(context)
+  return holder && patchedResponse(context.res).hold(holder, BAD_REQUEST)
+}
+
+function holderFor(context: RequestContext): Holder | undefined {
+  const { session, facts, isOwn } = context
+  return session === undefined || facts.isInitialize || isOwn || !isSeen(context, session)
+    ? undefined
+    : new BadOrLost(context, session)
+}
+
+const BAD_REQUEST = 400
 
 /** A 400 in a session that was begun here: it may be forgotten by now, or the request is bad. */
 class BadOrLost extends Holder {

@@ -19,7 +19,7 @@ import {
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
 import { isForeignOrigin, pathOf } from '../access/guards.js'
-import type { BodyLimits } from '../http/counted-body.js'
+import type { BodyLimits } from '../http/read-ahead.js'
 import { isLoopback } from '../http/loopback.js'
 import type { SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
@@ -129,7 +129,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.isOwn = isLoopback(req)
     if (this.isOwn) this.parts |= triggers.byTrait('own')
     if (identity.kind === 'failed') this.parts |= triggers.byTrait('owner-failed')
-    if (this.hasOversizedSession) this.parts |= triggers.byTrait('oversized')
+    if (this.session !== undefined && this.session.length > MOST_ID_LENGTH)
+      this.parts |= triggers.byTrait('oversized')
   }
 
   /** The path as its client has named it, wherever the middleware is mounted. */

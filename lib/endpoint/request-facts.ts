@@ -1,6 +1,6 @@
 // What the messages of a request say: read in one pass, and all that is kept of them while the
 // endpoint works.
-import { CLIENT_INFO, metaOf } from '../protocol/envelope.js'
+import { CLIENT_INFO } from '../protocol/envelope.js'
 import {
   cancelledRequest,
   isInexactId,
@@ -10,7 +10,7 @@ import {
   isResponse,
   type Message,
   MOST_MESSAGES,
-  paramsOf,
+  objectIn,
   type RequestId
 } from '../protocol/json-rpc.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
@@ -95,8 +95,8 @@ export class RequestFacts {
 
   #readCall(message: Message, method: string, triggers: TriggerTable): void {
     const { id } = message
-    const params = paramsOf(message)
-    const meta = metaOf(params)
+    const params = objectIn(message.params)
+    const meta = objectIn(params['_meta'])
     this.parts |= triggers.byMessage(method, params, meta)
     const isAsking = isRequestId(id)
     if (isAsking) this.requestIds = added(this.requestIds, id)
@@ -135,7 +135,8 @@ function nameOf({ method, params }: Message): string {
   const { name, uri } = (params ?? {}) as { name?: unknown; uri?: unknown }
   const what = typeof name === 'string' ? name : typeof uri === 'string' ? bare(uri) : ''
   const words = typeof method === 'string' ? method : 'an answer'
-  return shortened(what === '' ? words : `${words} ${shortened(what)}`)
+  const text = what === '' ? words : `${words} ${what}`
+  return text.length > LONGEST_NAME ? shortened(text) : text
 }
 
 /** A URI without what may be secret in it: log-in, query, fragment. */
@@ -152,5 +153,5 @@ function added(ids: readonly RequestId[], id: RequestId): readonly RequestId[] {
 
 /** A copy, as a part of a string keeps all of it in memory. */
 function shortened(text: string): string {
-  return text.length <= LONGEST_NAME ? text : Buffer.from(text.slice(0, LONGEST_NAME)).toString()
+  return Buffer.from(text.slice(0, LONGEST_NAME)).toString()
 }

@@ -9,7 +9,8 @@ import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { Connection } from '../readers/connection.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
-import type { Capture, LateHead } from '../http/capture-types.js'
+import type { Capture } from '../http/capture-types.js'
+import type { LateHead } from '../http/captured-head.js'
 import { ClientStream } from './client-stream.js'
 import type { HandlerContext } from '../http/handler-context.js'
 import { warnOfMissed } from '../http/warnings.js'
@@ -46,30 +47,28 @@ const JSON_HEAD = { 'content-type': 'application/json', 'cache-control': 'no-sto
 /** Bytes of comments that are kept until there is a connection: it comes at the end of the tick. */
 const LONGEST_LEADING = 64 * 1024
 
-/** How a response of the HTTP+SSE transport of 2024-11-05 begins. */
-const HTTP_SSE = /^\ufeff?(?:(?::.*)?\r?\n)*event: ?endpoint\r?\n/
-/** Bytes in which that beginning must be found. */
-const HTTP_SSE_LENGTH = 1024
+/** A request on its way through the endpoint. */
+interface Run extends HandlerContext {
+  readonly request: RequestContext
+  readonly response: ResponseCapture
+}
 
 export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   initialize: InitializeAnswer | undefined
   /** Set if the call may go on without its client; called when the endpoint answers it. */
   onAnswered: (() => void) | undefined
   readonly #request: RequestContext
-  readonly #handler: HandlerContext
-  readonly #response: ResponseCapture
+  readonly #run: Run
   readonly #client: ClientStream
   /** Where what the endpoint writes goes. */
   #stream: Stream | undefined
   /** What its client got before the endpoint had begun to answer. */
   #meantime: InTheMeantime | undefined
-  #hasHead = false
   #hasConnected = false
   /** Lines besides events that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
   #leadingSize = 0
   readonly #messages: EndpointMessages
-  #hasWritten = false
   /** Events parsed from the current `write()`. */
   #events = 0
   /** The endpoint's head, if the wire has had one of ours before. */
@@ -77,16 +76,11 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   /** Set where the endpoint gives its events ids. */
   #numbered: NumberedEvents | undefined
 
-  constructor(
-    request: RequestContext,
-    handler: HandlerContext,
-    response: ResponseCapture,
-    startedAt: number
-  ) {
+  constructor(run: Run, startedAt: number) {
+    const { request } = run
     this.#request = request
-    this.#handler = handler
-    this.#response = response
-    this.#client = new ClientStream(request, handler.id, startedAt)
+    this.#run = run
+    this.#client = new ClientStream(request, run.id, startedAt)
     this.#messages = new EndpointMessages(this, {
       event: request.instance.maxEventBytes,
       body: request.instance.maxAnswerBytes,
@@ -97,8 +91,8 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   // How it begins
 
-  /** Takes the endpoint's event stream. `undefined`: there is no room for it. */
-  open(sessionId: string | undefined): Capture | undefined {
+  /** Takes the endpoint's event stream. `false`: there is no room for it. */
+  open(sessionId: string | undefined, hasRoom = false): boolean {
     const { instance, req, owner, keyed, profile } = this.#request
     const { initialize } = this
     const stream = this.#client.open(this, profile.taken, {
@@ -106,9 +100,10 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       sessionId,
       isHandshake: initialize !== undefined,
       isConnecting: true,
-      callKey: keyed?.key
+      callKey: keyed?.key,
+      hasRoom
     })
-    if (stream === undefined) return undefined
+    if (stream === undefined) return false
     const onResponse =
       initialize === undefined
         ? this.onAnswered
@@ -118,8 +113,8 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       instance.sessions.noteReadsEvents(owner, sessionId)
     this.#started(stream)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
-    if (this.#response.wire.isGone) this.goesOnAlone()
-    return this
+    if (this.#run.response.wire.isGone) this.goesOnAlone()
+    return true
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -137,17 +132,17 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     instance.debug('%s has waited long enough: %s in the meantime', method, name)
     instance.count('upgraded', stream)
     this.#meantime = meantime
-    this.#handler.isUntaken = false
+    this.#run.isUntaken = false
     this.#started(stream)
     if (isDurable) keyed?.settle({ kind: 'stream', streamId: stream.id })
-    this.#response.takeEarly(this)
+    this.#run.response.takeEarly(this)
   }
 
   /** @param askedAs the id that the endpoint knows the call by. Default: the client's. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { instance, owner, session, facts, keyed } = this.#request
     const current = this.#stream
-    if (current?.isEnded === true || (current === undefined && this.#handler.stream !== undefined))
+    if (current?.isEnded === true || (current === undefined && this.#run.stream !== undefined))
       return 'too-late'
     const { requestIds } = facts
     const init: StreamInit = {
@@ -172,17 +167,17 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     // What the endpoint still writes goes to the new stream.
     this.#client.stopProgress()
     this.#stream = stream
-    this.#handler.take(stream)
+    this.#run.goesOnIn(stream)
     if (current !== undefined) current.endWith(answer)
     else {
       const body = Buffer.from(answer)
       keyed?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body })
       const give = (): void => this.#answerInterim(body)
       this.#meantime = { name: 'interim result', isDurable: false, answer: give }
-      this.#handler.isUntaken = false
-      this.#response.takeEarly(this)
+      this.#run.isUntaken = false
+      this.#run.response.takeEarly(this)
     }
-    if (this.#response.wire.isGone) this.goesOnAlone()
+    if (this.#run.response.wire.isGone) this.goesOnAlone()
     return 'detached'
   }
 
@@ -193,26 +188,20 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     void req.socket.localAddress
     this.#stream = stream
     this.#client.log(stream)
-    this.#handler.take(stream)
+    this.#run.goesOnIn(stream)
   }
 
   // Its head, and its first connection
 
-  sendHead(): boolean {
-    // The first bytes of a listen channel may show that it is not ours.
-    if (this.#stream === undefined || this.#stream.kind === 'listen') return false
-    this.#hasHead = true
-    const { wire } = this.#response
-    wire.sendHead(() => this.#client.setHeaders(wire))
-    return true
+  setHeaders(wire: Parameters<ClientStream['setHeaders']>[0]): void {
+    this.#client.setHeaders(wire)
   }
 
   begin(): void {
     const stream = this.#stream
     if (stream === undefined) return
     if (this.#meantime !== undefined) return this.#beginEarly(stream)
-    const { wire } = this.#response
-    if (!this.#hasHead) wire.sendHead(() => this.#client.setHeaders(wire))
+    const { wire } = this.#run.response
     const connection = this.#connect()
     this.#hasConnected = true
     if (connection === undefined) return
@@ -238,7 +227,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   /** A head of ours before the endpoint's; `undefined`: one answer, no connection. */
   #sendEarlyHead(stream: Stream): Connection | undefined {
-    const { wire } = this.#response
+    const { wire } = this.#run.response
     const answer = this.#meantime?.answer
     if (answer !== undefined) {
       answer(stream, wire, this.#request)
@@ -249,7 +238,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   }
 
   #answerInterim(body: Buffer): void {
-    const { wire } = this.#response
+    const { wire } = this.#run.response
     // The endpoint may read the body later, and Node would drop it with the end of the response.
     keepBody(this.#request.req)
     wire.sendEarlyHead('application/json', () => {
@@ -270,8 +259,8 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       primer: 'none',
       reconnects: 'when-links-followed'
     }
-    const connection = this.#client.connect(this.#response.wire, first)
-    if (connection !== undefined) this.#handler.connected()
+    const connection = this.#client.connect(this.#run.response.wire, first)
+    if (connection !== undefined) this.#run.connected()
     return connection
   }
 
@@ -286,9 +275,6 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   write(bytes: Buffer): boolean {
     const stream = this.#stream
     if (stream === undefined) return false
-    const isFirst = !this.#hasWritten && !this.#hasConnected
-    if (isFirst && stream.kind === 'listen' && isHttpSse(bytes)) return this.#leave(stream, bytes)
-    this.#hasWritten = true
     this.#events = 0
     const fault = stream.isEnded ? undefined : this.#messages.push(bytes)
     if (fault !== undefined) return stream.fail(fault)
@@ -341,7 +327,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   }
 
   #follow(): NumberedEvents | undefined {
-    return this.#request.instance.eventStore?.follow(this, this.#request, this.#handler)
+    return this.#request.instance.eventStore?.follow(this, this.#request, this.#run)
   }
 
   /** Takes a block that has no id. */
@@ -384,27 +370,17 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     this.#leading.push(lines)
   }
 
-  /** The response is one of the HTTP+SSE transport: it goes on without us, from its first byte. */
-  #leave(stream: Stream, bytes: Buffer): boolean {
-    const { table, debug } = this.#request.instance
-    this.#stream = undefined
-    this.#handler.isUntaken = true
-    table.forget(stream)
-    debug('response left alone: HTTP+SSE')
-    return this.#response.stepAside(bytes)
-  }
-
   // Producer
 
   drain(): void {
-    this.#response.drain()
+    this.#run.response.drain()
     this.#numbered?.drain()
   }
 
   /** Tells the endpoint that these requests of its own will not be answered. */
   unanswered(requestIds: readonly RequestId[]): void {
     const { instance, req } = this.#request
-    instance.unanswered.tell(req, requestIds, this.#handler.stream?.sessionId)
+    instance.unanswered.tell(req, requestIds, this.#run.stream?.sessionId)
   }
 
   release(): void {
@@ -412,14 +388,10 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     this.#messages.drop()
     this.#numbered?.stop()
     this.#client.stopProgress()
-    this.#response.release()
+    this.#run.response.release()
   }
 }
 
 function hasRetry(bytes: Uint8Array, from: number, to: number): boolean {
   return fieldOf(bytes, from, to, 'retry') !== undefined
-}
-
-function isHttpSse(bytes: Buffer): boolean {
-  return HTTP_SSE.test(bytes.toString('utf8', 0, HTTP_SSE_LENGTH))
 }

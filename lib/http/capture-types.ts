@@ -1,28 +1,10 @@
 // The types around a captured response: the host, which decides, and the capture.
-import type { OutgoingHttpHeaders } from 'node:http'
-
-export interface ResponseHead {
-  readonly status: number
-  /** An event stream with status 200, not encoded, whose client is still there. */
-  readonly isStream: boolean
-  /** A header, by its lower-case name. */
-  readonly header: (name: string) => string | undefined
-  /** Headers that `writeHead` was called with, in any of the forms that it takes. */
-  readonly given: unknown
-}
-
-/** The endpoint's head, if the wire has had another one before. */
-export interface LateHead {
-  readonly status: number
-  readonly header: (name: string) => string | undefined
-  readonly headers: () => OutgoingHttpHeaders
-}
+import type { LateHead, ResponseHead } from './captured-head.js'
+import type { HeadArguments } from './node-internals.js'
 
 /** Takes what the endpoint writes, once a response has been taken. */
 export interface Capture {
-  /** Sends the head at once. `false`, or absent: only `begin` does, as it may be another one. */
-  sendHead?(): boolean
-  /** Add the headers, then connect. Called once, in the tick of `writeHead` at the latest. */
+  /** Connect, with a head of its own if none is made. Called once, in the tick of `writeHead`. */
   begin(): void
   /** `false`: full; wait for `drain`. */
   write(bytes: Buffer): boolean
@@ -38,15 +20,21 @@ export interface Capture {
   lateHead(head: LateHead): void
 }
 
-export interface ResponseCaptureHost {
-  /** Whether a response is taken. Called once, when its head is due. */
+/** Decides whether a response is taken. */
+export interface ResponseTaker {
+  /** Called once, when its head is due, which is not sent. `undefined`: it passes. */
   take(head: ResponseHead): Capture | undefined
-  /** Whether the running code was called by the endpoint behind this capture. */
-  isInsideHandler(): boolean
-  /** Runs something as if the endpoint had called it. */
-  runInside<T>(work: () => T): T
   /** The endpoint has destroyed a response that was not taken, or not yet. */
   brokenOff(): void
   /** The client has gone, or has its answer, and the endpoint goes on with its request. */
   goesOnAlone(): void
+}
+
+export interface ResponseCaptureHost extends Omit<ResponseTaker, 'take'> {
+  /** The endpoint gives its head: takes the response, or leaves it. */
+  decide(args: HeadArguments): void
+  /** Whether the running code was called by the endpoint behind this capture. */
+  isInsideHandler(): boolean
+  /** Runs something as if the endpoint had called it. */
+  runInside<T>(work: () => T): T
 }

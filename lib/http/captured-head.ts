@@ -6,7 +6,6 @@ import {
   type ServerResponse,
   STATUS_CODES
 } from 'node:http'
-import type { LateHead, ResponseHead } from './capture-types.js'
 import { callbackIn } from './chunk.js'
 import { type HeadArguments, HEAD_METHODS, INTERIM_METHODS } from './node-internals.js'
 import {
@@ -14,7 +13,6 @@ import {
   headerIn,
   headersIn,
   isPlainEncoding,
-  statusLineIn,
   stringOf,
   validateHead,
   validStatus,
@@ -26,19 +24,47 @@ import { isEventStreamType } from '../protocol/media-types.js'
 /** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
 const SENT: HeadArguments = [200]
 
-/** @throws what Node would throw when the head is sent, where it could not be caught. */
-export function readHead(res: ServerResponse, next: Layer, args: HeadArguments): ResponseHead {
-  const [status, reason] = args
-  const given = headersIn(args)
-  const header = (name: string): string | undefined =>
-    headerIn(given, name) ?? stringOf(next.getHeader(name))
-  const isStream =
-    Number(status) === 200 &&
-    isEventStreamType(header('content-type')) &&
-    isPlainEncoding(header('content-encoding')) &&
-    !res.destroyed
-  if (isStream) validateHead(typeof reason === 'string' ? reason : res.statusMessage, given)
-  return { status: Number(status), isStream, header, given }
+/** The endpoint's head, if the wire has had another one before. */
+export interface LateHead {
+  readonly status: number
+  readonly header: (name: string) => string | undefined
+  readonly headers: () => OutgoingHttpHeaders
+}
+
+/** The head that an endpoint gives. */
+export class ResponseHead {
+  readonly status: number
+  /** Headers that `writeHead` was called with, in any of the forms that it takes. */
+  readonly given: unknown
+  /** Its `Content-Type`. */
+  readonly type: string | undefined
+  /** An event stream with status 200, not encoded, whose client is still there. */
+  readonly isStream: boolean
+  readonly #next: Layer
+
+  /** @throws what Node would throw when the head is sent, where it could not be caught. */
+  constructor(res: ServerResponse, next: Layer, args: HeadArguments) {
+    const [status, reason] = args
+    this.status = Number(status)
+    this.given = headersIn(args)
+    this.#next = next
+    this.type = this.header('content-type')
+    this.isStream =
+      this.status === 200 &&
+      isEventStreamType(this.type) &&
+      isPlainEncoding(this.header('content-encoding')) &&
+      !res.destroyed
+    if (this.isStream)
+      validateHead(typeof reason === 'string' ? reason : res.statusMessage, this.given)
+  }
+
+  /** A header, by its lower-case name. */
+  header(name: string): string | undefined {
+    const given = this.given === undefined ? undefined : headerIn(this.given, name)
+    if (given !== undefined) return given
+    const value = this.#next.getHeader(name)
+    return typeof value === 'string' || value === undefined ? value : stringOf(value)
+  }
 }
 
 /** Whether a response that has no head yet would be an event stream with it. */
@@ -96,23 +122,6 @@ export class CapturedHead {
       header: name => stringOf(own.getHeader(name)),
       headers: () => own.made.getHeaders()
     }
-  }
-
-  /** Sends the head as the endpoint wanted it, with what `setHeaders` sets. */
-  send(wire: Layer, setHeaders: () => void): void {
-    const given = this.#given as HeadArguments
-    this.#given = SENT
-    foldHeaders(headersIn(given), (name, value) => wire.setHeader(name, value))
-    this.#patched.res.removeHeader('Content-Length')
-    setHeaders()
-    const { statusCode, statusMessage } = this.#patched.res
-    wire.writeHead(statusLineIn(given))
-    Object.assign(this.#patched.res, { statusCode, statusMessage })
-  }
-
-  /** Sends the endpoint's head as it is: the response is not ours to add to. */
-  sendUntouched(wire: Layer): void {
-    if (this.#given !== undefined && this.#given !== SENT) wire.writeHead(this.#given)
   }
 
   /** Sends a head of ours in the place of the one that the endpoint has given. */

@@ -16,7 +16,7 @@ import {
 import { endGuarded, wrote } from './reply.js'
 import type { Layer, PatchedResponse } from './patched-response.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
-import { closeWhenIdle, facadeOf, whenClosed } from './sockets.js'
+import { closeWhenIdle, facadeOf, setSocket, showSocket, whenClosed } from './sockets.js'
 import { warnOfThrow } from './warnings.js'
 
 export interface CapturedWireHost {
@@ -79,7 +79,11 @@ export class CapturedWire implements Sink {
 
   /** If middleware in front throws, the connection is destroyed: a timer could not catch it. */
   #attempt<T>(work: () => T): T | undefined {
+    const res = this.#res
+    const { socket } = res
     this.#isWriting = true
+    // Node writes to the socket itself: a facade takes a multiple of the time.
+    setSocket(res, this.#socket)
     try {
       return work()
     } catch (error) {
@@ -88,12 +92,8 @@ export class CapturedWire implements Sink {
       return undefined
     } finally {
       this.#isWriting = false
+      if (socket !== null) setSocket(res, socket)
     }
-  }
-
-  sendHead(setHeaders: () => void): void {
-    const { head, next } = this.#host
-    head.send(next, setHeaders)
   }
 
   sendEarlyHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
@@ -197,7 +197,7 @@ export class CapturedWire implements Sink {
 
   destroy(): void {
     this.#leaveSocket()
-    this.#setSocket(this.#socket)
+    setSocket(this.#res, this.#socket)
     this.#host.next.destroy()
   }
 
@@ -235,29 +235,18 @@ export class CapturedWire implements Sink {
       this.#requestDestroyed(error) ? req : destroy.call(req, error)
     req.destroy = watched
     this.#unwatch = whenClosed(this.#socket, () => this.gone())
-    this.#showSocket(facadeOf(this.#socket, () => this.#socketDestroyed()))
-  }
-
-  /** To the endpoint. A response that is queued behind another one has no socket yet. */
-  #showSocket(socket: Socket): void {
-    this.#req.socket = socket
-    this.#setSocket(socket)
-  }
-
-  #setSocket(socket: Socket): void {
-    if (this.#res.socket !== null) Reflect.set(this.#res, 'socket', socket)
+    showSocket(req, this.#res, facadeOf(this.#socket))
   }
 
   /** The host hears no more of the socket, which the endpoint has for itself. */
   unwatch(): void {
     this.#unwatch?.()
     this.#unwatch = undefined
-    this.#showSocket(this.#socket)
+    showSocket(this.#req, this.#res, this.#socket)
   }
 
-  /** `true`: the endpoint has ended its response by that, and the socket stays. */
-  #socketDestroyed(): boolean {
-    if (!this.#host.isInsideHandler()) return false
+  /** The endpoint destroys or ends its socket. `true`: it has ended its response by that alone. */
+  socketEnded(): boolean {
     this.#host.brokenOff()
     return (this.#host.isRunning && this.#host.abort()) || this.#isEnded
   }
@@ -325,7 +314,7 @@ export interface ResponseView {
 const VIEW = Symbol.for('express-mcp-streams.view')
 
 interface Viewed {
-  [VIEW]?: ResponseView
+  [VIEW]?: ResponseView | undefined
 }
 
 /** Whether the endpoint sees another state than the socket's. */
@@ -333,7 +322,8 @@ export function hasView(res: ServerResponse): boolean {
   return VIEW in res
 }
 
-export function setView(res: ServerResponse, view: ResponseView): void {
+/** @param view `undefined`: it sees that of its socket, and is marked as ours. */
+export function setView(res: ServerResponse, view: ResponseView | undefined): void {
   ;(res as Viewed)[VIEW] = view
 }
 

@@ -18,6 +18,15 @@ export function withBytes<T>(chunk: unknown, second: unknown, use: (bytes: Buffe
   }
 }
 
+/** A chunk as text; `undefined`: it cannot be, without a loss. */
+export function textIn(chunk: unknown, second: unknown): string | undefined {
+  if (typeof chunk === 'string')
+    return typeof second !== 'string' || second === 'utf8' ? chunk : undefined
+  if (!(chunk instanceof Uint8Array)) return undefined
+  const text = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString()
+  return text.includes('\ufffd') ? undefined : text
+}
+
 export function encodingIn(second: unknown): BufferEncoding {
   return typeof second === 'string' ? (second as BufferEncoding) : 'utf8'
 }

@@ -25,7 +25,6 @@ type AnyFunction = (...args: never[]) => unknown
 const NATIVE = { ...EventEmitter.prototype }
 const NO_LISTENERS: readonly unknown[] = []
 const NONE: readonly string[] = []
-const RESPONSE_EVENTS = ['close', 'finish']
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
 const REQUEST_EVENTS = ['data', 'end', 'readable', ...HELD_REQUEST_EVENTS]
@@ -53,17 +52,19 @@ export class DeferredEvents implements EventInterceptor {
   /** Emits to those in front of us: Node's `emit` of the response, or what they have made of it. */
   #emitter: AnyFunction = NATIVE.emit
 
-  constructor(req: IncomingMessage, patched: PatchedResponse, host: DeferredEventsHost) {
-    const { res } = patched
+  /** @param front who was there before those behind us. */
+  constructor(
+    req: IncomingMessage,
+    patched: PatchedResponse,
+    host: DeferredEventsHost,
+    front: Front
+  ) {
     this.#req = req
     this.#patched = patched
     this.#host = host
-    const ofRequest = listenersOf(req, REQUEST_EVENTS)
-    this.#isRequestHeard = ofRequest.length > 0
-    const ofResponse = listenersOf(res, RESPONSE_EVENTS)
-    this.#inFront = this.#isRequestHeard ? ofResponse.concat(ofRequest) : ofResponse
-    // Where the whole body has come, whoever reads it is told in the context in which they ask.
-    if (this.#isRequestHeard || !req.complete) this.#patchRequest()
+    this.#isRequestHeard = front.isRequestHeard
+    this.#inFront = front.listeners
+    if (hearsRequest(req, front)) this.#patchRequest()
   }
 
   get isHolding(): boolean {
@@ -224,12 +225,25 @@ export class DeferredEvents implements EventInterceptor {
   }
 }
 
-function listenersOf(
-  emitter: IncomingMessage | ServerResponse,
-  events: readonly string[]
-): readonly unknown[] {
-  let listeners = NO_LISTENERS
-  for (const event of events)
-    if (emitter.listenerCount(event) > 0) listeners = listeners.concat(emitter.rawListeners(event))
-  return listeners
+/** Listeners from in front of us, of a response and its request: they hear the socket. */
+export interface Front {
+  readonly listeners: readonly unknown[]
+  /** Some of them are on the request, which is rare. */
+  readonly isRequestHeard: boolean
+}
+
+export function frontOf(req: IncomingMessage, res: ServerResponse): Front {
+  const ofResponse: readonly unknown[] = res
+    .rawListeners('close')
+    .concat(res.rawListeners('finish'))
+  let ofRequest = NO_LISTENERS
+  for (const event of REQUEST_EVENTS)
+    if (req.listenerCount(event) > 0) ofRequest = ofRequest.concat(req.rawListeners(event))
+  const isRequestHeard = ofRequest.length > 0
+  return { listeners: isRequestHeard ? ofResponse.concat(ofRequest) : ofResponse, isRequestHeard }
+}
+
+/** Where the whole body has come, whoever reads it is told in the context in which they ask. */
+export function hearsRequest({ complete }: IncomingMessage, { isRequestHeard }: Front): boolean {
+  return isRequestHeard || !complete
 }

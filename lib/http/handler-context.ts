@@ -2,6 +2,7 @@
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 import { channel } from 'node:diagnostics_channel'
 import { isObject, type Message } from '../protocol/json-rpc.js'
+import { Waiting } from '../streams/due-queue.js'
 import type { Stream } from '../streams/stream.js'
 import type { StreamState } from '../streams/stream-types.js'
 import { runOutsideBy } from '../streams/timer.js'
@@ -99,11 +100,15 @@ interface PartsCollector {
   partial(text: string): boolean
 }
 
-/** One request on its way through the endpoint. */
-export class HandlerContext implements CurrentStream {
+interface Instance {
+  readonly newId: () => string
+}
+
+/** What the code works for that is behind us; it may have to wait. */
+export class HandlerContext extends Waiting implements CurrentStream {
   /** The instance that the request belongs to. */
-  readonly instance: object
-  readonly id: string
+  readonly instance: Instance
+  #id: string | undefined
   /** Set when the response is taken. */
   stream: Stream | undefined
   collector: PartsCollector | undefined
@@ -113,14 +118,30 @@ export class HandlerContext implements CurrentStream {
   #abort: AbortController | undefined
   readonly #makeLink: MakeLink | undefined
 
-  constructor(instance: object, id: string, makeLink?: MakeLink) {
+  /** @param due called where it has waited. */
+  constructor(instance: Instance, makeLink: MakeLink | undefined, due: () => void = NOTHING) {
+    super(due)
     this.instance = instance
-    this.id = id
     this.#makeLink = makeLink
+  }
+
+  /** Made on demand: most JSON answers need none. */
+  get id(): string {
+    return (this.#id ??= this.instance.newId())
   }
 
   get state(): StreamState {
     return this.stream?.state ?? 'live'
+  }
+
+  /** The handler destroys or ends the socket of its request. `true`: that stays. */
+  socketEnded(_socket: unknown): boolean {
+    return false
+  }
+
+  /** Its client is to be disconnected as soon as there is a connection. */
+  protected get isToDisconnect(): boolean {
+    return this.#pendingDisconnect !== undefined
   }
 
   get signal(): AbortSignal {
@@ -159,7 +180,7 @@ export class HandlerContext implements CurrentStream {
   }
 
   /** What was asked for before takes effect. Again when the call goes on in another stream. */
-  take(stream: Stream): void {
+  goesOnIn(stream: Stream): void {
     this.stream = stream
     if (this.#abort !== undefined) abortWith(stream.signal, this.#abort)
   }
@@ -169,6 +190,8 @@ export class HandlerContext implements CurrentStream {
       this.stream?.readers.current?.disconnect(this.#pendingDisconnect.retry)
   }
 }
+
+const NOTHING = (): void => undefined
 
 /** A handler keeps one signal, although its call may go on in another stream. */
 function abortWith(signal: AbortSignal, abort: AbortController): void {

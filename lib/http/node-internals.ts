@@ -174,6 +174,44 @@ export function isReset(error: Error | undefined): boolean {
   return error !== undefined && 'code' in error && error.code === 'ECONNRESET'
 }
 
+interface Buffered {
+  readonly _readableState?: {
+    /** From Node 22 on, an array in which the first ones may have been read. */
+    readonly buffer?: Iterable<Uint8Array | string>
+    readonly bufferIndex?: number
+  }
+}
+
+/** What has come of a body, as it lies in the request; `undefined`: it is not known where. */
+export function piecesIn(req: IncomingMessage): Buffer[] | undefined {
+  const { buffer, bufferIndex = 0 } = (req as Buffered)._readableState ?? {}
+  if (typeof buffer?.[Symbol.iterator] !== 'function') return undefined
+  const pieces: Buffer[] = []
+  let length = 0
+  let index = 0
+  for (const piece of buffer) {
+    if (index++ < bufferIndex) continue
+    length += piece.length
+    pieces.push(Buffer.isBuffer(piece) ? piece : bufferOf(piece))
+  }
+  return length === req.readableLength ? pieces : undefined
+}
+
+/** Lets the parser go on, which stops where a request may hold no more. Nothing is read by that. */
+export function parseOn(req: IncomingMessage): void {
+  const read = req as ReadRequest
+  const isConsuming = read._consuming === true
+  req._read(0)
+  read._consuming = isConsuming
+}
+
+/** A string, where an encoding is set; Deno's parser makes plain arrays. */
+function bufferOf(piece: Uint8Array | string): Buffer {
+  return typeof piece === 'string'
+    ? Buffer.from(piece)
+    : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
+}
+
 /** Whether Node drops the body, and destroys the request, when the response ends. */
 export function dropsBody(req: IncomingMessage): boolean {
   if ((req as ReadRequest)._consuming === true) return false

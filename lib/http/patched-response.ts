@@ -75,8 +75,22 @@ interface Patched {
   [PATCHED]?: PatchedResponse
 }
 
+type PatchedServerResponse = ServerResponse & { readonly [PATCHED]: PatchedResponse }
+
 export function patchedResponse(res: ServerResponse): PatchedResponse {
   return (res as Patched)[PATCHED] ?? new PatchedResponse(res)
+}
+
+/** Those that matter for every response; the others are patched where they matter. */
+type FirstMethod = 'writeHead' | 'write' | 'end' | 'getHeader' | 'destroy'
+
+type Patches = {
+  readonly [Name in keyof ResponseMethods]: ResponseMethods[Name] extends (
+    this: ServerResponse,
+    ...args: infer Args
+  ) => infer Result
+    ? (this: PatchedServerResponse, ...args: Args) => Result
+    : never
 }
 
 const NO_CHANGES: readonly HeadChange[] = []
@@ -89,6 +103,8 @@ const NO_WATCHES: readonly Watch[] = []
  */
 export class PatchedResponse implements Layer {
   readonly res: ServerResponse
+  /** All methods are patched, and not only the first. */
+  #isWhole = false
   /** Node's methods, or what those in front of us have patched over them. */
   readonly methods: ResponseMethods
   /** The memory of what is written may be reused once Node is done with it. */
@@ -103,6 +119,8 @@ export class PatchedResponse implements Layer {
   #lastChanges = NO_CHANGES
   #holding: Holding | undefined
   #held: Layer | undefined
+  /** Nobody has been asked whether its head is held. */
+  #isHoldable = true
   /** Those for the head that is given once it is let go. */
   #heldChanges = NO_CHANGES
   #watches = NO_WATCHES
@@ -119,68 +137,92 @@ export class PatchedResponse implements Layer {
     const methods = methodsOf(res)
     this.methods = ASKS_HEADERS_SENT ? onWire(methods) : methods
     ;(res as Patched)[PATCHED] = this
-    Object.assign(res, PatchedResponse.#patches)
+    Object.assign(res, PatchedResponse.#first)
+  }
+
+  /** Patches the rest: the head is held, or changed, or events of the socket are. */
+  patchAll(): void {
+    if (this.#isWhole) return
+    this.#isWhole = true
+    Object.assign(this.res, PatchedResponse.#rest)
   }
 
   /** The same functions for every response: a call that waits should not cost ten closures. */
-  static readonly #patches: ResponseMethods = {
-    writeHead(this: ServerResponse, ...args) {
-      const patched = patchedOf(this)
+  static readonly #first: Pick<Patches, FirstMethod> = {
+    writeHead(this: PatchedServerResponse, ...args) {
+      const patched = this[PATCHED]
       return patched.#changes === NO_CHANGES
         ? patched.top.writeHead(args)
         : patched.#headGiven(args)
     },
-    write(this: ServerResponse, ...args) {
-      const patched = patchedOf(this)
+    write(this: PatchedServerResponse, ...args) {
+      const patched = this[PATCHED]
       if (patched.#changes !== NO_CHANGES) patched.#implyHead()
       return patched.top.write(args)
     },
-    end(this: ServerResponse, ...args) {
-      const patched = patchedOf(this)
+    end(this: PatchedServerResponse, ...args) {
+      const patched = this[PATCHED]
       if (patched.#changes !== NO_CHANGES) patched.#implyHead()
       if (patched.#endListeners !== undefined && patched.#held === undefined)
         patched.#ended(patched.#endListeners)
       return patched.top.end(args)
     },
-    flushHeaders(this: ServerResponse) {
-      const patched = patchedOf(this)
-      if (patched.#changes !== NO_CHANGES) patched.#implyHead()
-      patched.top.flushHeaders()
-    },
-    setHeader(this: ServerResponse, name, value) {
-      const patched = patchedOf(this)
-      return patched.hasHeaders
-        ? patched.top.setHeader(name, value)
-        : patched.methods.setHeader.call(this, name, value)
-    },
-    getHeader(this: ServerResponse, name) {
-      const patched = patchedOf(this)
+    getHeader(this: PatchedServerResponse, name) {
+      const patched = this[PATCHED]
       return patched.hasHeaders || isCacheControl(name)
         ? patched.top.getHeader(name)
         : patched.methods.getHeader.call(this, name)
     },
-    destroy(this: ServerResponse, error) {
-      const patched = patchedOf(this)
+    destroy(this: PatchedServerResponse, error) {
+      const patched = this[PATCHED]
       if (patched.#endListeners !== undefined) patched.#ended(patched.#endListeners)
       return patched.top.destroy(error)
-    },
-    _implicitHeader(this: ServerResponse) {
-      patchedOf(this).top.implicitHeader()
     }
   }
+
+  static readonly #rest: Omit<Patches, FirstMethod> = {
+    flushHeaders(this: PatchedServerResponse) {
+      const patched = this[PATCHED]
+      if (patched.#changes !== NO_CHANGES) patched.#implyHead()
+      patched.top.flushHeaders()
+    },
+    setHeader(this: PatchedServerResponse, name, value) {
+      const patched = this[PATCHED]
+      return patched.hasHeaders
+        ? patched.top.setHeader(name, value)
+        : patched.methods.setHeader.call(this, name, value)
+    },
+    _implicitHeader(this: PatchedServerResponse) {
+      this[PATCHED].top.implicitHeader()
+    }
+  }
+
+  static readonly #all: Patches = { ...PatchedResponse.#first, ...PatchedResponse.#rest }
 
   // What happens to it
 
   /** Those that are added later are asked first. */
   changeHead(change: HeadChange): void {
+    this.patchAll()
     this.#changes = [change, ...this.#changes]
   }
 
   /** Of several, the last one is asked. */
   holdBy(holding: Holding): void {
     this.#holding = holding
+    this.#isHoldable = false
     // So that it is asked when the head is given.
     if (this.#changes === NO_CHANGES) this.#changes = []
+  }
+
+  /** The capture is given this head. `undefined`: it is not held, or has been asked about before. */
+  hold(holding: Holding, status: number): Layer | undefined {
+    if (!this.#isHoldable) return undefined
+    this.#isHoldable = false
+    this.#held = holding.layerFor(this, status)
+    this.#heldChanges = NO_CHANGES
+    this.#setTop()
+    return this.#held
   }
 
   /** What happens to an answer happens to the one that is given from now on. */
@@ -192,7 +234,7 @@ export class PatchedResponse implements Layer {
 
   /** Does what the endpoint would do by this method, whatever those behind us have patched. */
   act(method: 'writeHead' | 'write' | 'end' | 'destroy', args: readonly unknown[]): unknown {
-    return (PatchedResponse.#patches[method] as AnyMethod).apply(this.res, [...args])
+    return (PatchedResponse.#first[method] as unknown as AnyMethod).apply(this.res, [...args])
   }
 
   /** At the wire, whatever the head is by then, and whoever has written it. */
@@ -202,6 +244,7 @@ export class PatchedResponse implements Layer {
 
   /** The one that rewrites it; `make`: where there is none yet. */
   rewriter<T extends Layer>(make: () => T): T {
+    this.patchAll()
     const rewriter = (this.#rewriter ??= make())
     this.#setTop()
     return rewriter as T
@@ -224,6 +267,7 @@ export class PatchedResponse implements Layer {
 
   /** When the endpoint ends or destroys its response, in the next tick. */
   onceEnded(listener: () => void): void {
+    this.patchAll()
     this.#endListeners ??= []
     this.#endListeners.push(listener)
   }
@@ -242,7 +286,7 @@ export class PatchedResponse implements Layer {
     // But for those that have been patched on top.
     const methods = this.res as unknown as Record<keyof ResponseMethods, unknown>
     for (const name of METHOD_NAMES)
-      if (methods[name] === PatchedResponse.#patches[name]) methods[name] = this.methods[name]
+      if (methods[name] === PatchedResponse.#all[name]) methods[name] = this.methods[name]
   }
 
   /** From now on `headersSent` tells what the layers say. */
@@ -294,6 +338,7 @@ export class PatchedResponse implements Layer {
     this.#holding = undefined
     if (this.#held !== undefined) {
       this.#heldChanges = changes
+      this.patchAll()
       this.#setTop()
       return []
     }
@@ -427,10 +472,6 @@ const CACHE_CONTROL = 'cache-control'
 /** The one header of which a capture shows more than there is. */
 export function isCacheControl(name: string): boolean {
   return name.length === CACHE_CONTROL.length && name.toLowerCase() === CACHE_CONTROL
-}
-
-function patchedOf(res: ServerResponse): PatchedResponse {
-  return (res as Patched)[PATCHED] as PatchedResponse
 }
 
 /** One descriptor for all responses keeps their shapes alike. */

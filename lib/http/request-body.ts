@@ -4,8 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { headersWhere } from '../access/guards.js'
 import { costOfJson, type JsonCost, type JsonSize, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
-import { isJsonText } from '../protocol/media-types.js'
-import { type BodyLimits, CountedBody } from './counted-body.js'
+import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
 
 type Next = (error?: unknown) => void
 type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
@@ -40,7 +39,7 @@ export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body }
   const bytes = Buffer.from(body)
   if (bytes.length > limit) return { body: undefined, memory: bytes.length }
-  const known = knownOf(parse(bytes))
+  const known = knownOf(parse(bytes, 'utf-8'))
   // The text stays on the request, beside what is made of it.
   return { ...known, memory: (known.memory ?? 0) + bytes.length }
 }
@@ -81,52 +80,25 @@ export function replaceHeader(req: IncomingMessage, name: string, value: string 
   req.rawHeaders = kept
 }
 
-type ReadBody =
+export type ReadBody =
   | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
   | {
       readonly fault: 'invalid-json' | 'body-too-large' | 'body-too-complex' | 'body-unreadable'
       readonly status: number
     }
 
-/** Whatever its `Content-Type`. One that was parsed before is taken as it is. */
-export async function readBody(req: IncomingMessage, limits: BodyLimits): Promise<ReadBody> {
-  const { body } = req as ParsedRequest
-  if (isParsed(req)) {
-    if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body, text: undefined }
-    return readParsed(parse(Buffer.from(body)))
-  }
-  if (req.readableDidRead) return { fault: 'invalid-json', status: 400 }
-  const charset = charsetOf(req.headers)
-  if (charset === undefined) {
-    req.resume()
-    return { fault: 'body-unreadable', status: 415 }
-  }
-  const counted = await gather(req, limits)
-  const { whole: bytes, isTooLarge } = counted
-  counted.dispose()
-  if (bytes === undefined) return { fault: 'body-too-large', status: isTooLarge ? 413 : 503 }
-  return readParsed(parse(bytes, charset))
+export const INVALID: ReadBody = { fault: 'invalid-json', status: 400 }
+
+/** One that was parsed before is taken as it is. */
+export function readParsed({ body }: ParsedRequest): ReadBody {
+  const isText = typeof body === 'string' || Buffer.isBuffer(body)
+  return isText ? readBytes(Buffer.from(body), 'utf-8') : { body, text: undefined }
 }
 
-/** Resolves when all has come, or too much: the rest is then read and dropped. */
-function gather(req: IncomingMessage, limits: BodyLimits): Promise<CountedBody> {
-  const body = new CountedBody(limits)
-  body.beginCounting()
-  return new Promise(resolve => {
-    const add = (chunk: Buffer | string): void => {
-      if (body.add(Buffer.from(chunk))) return
-      req.off('data', add).resume()
-      resolve(body)
-    }
-    req.on('data', add).resume()
-    for (const event of ['end', 'close']) req.once(event, () => resolve(body))
-  })
-}
-
-function readParsed({ body, text, cost }: Parsed): ReadBody {
+export function readBytes(bytes: Buffer, charset: Charset): ReadBody {
+  const { body, text, cost } = parse(bytes, charset)
   if (cost.size !== 'fine') return { fault: 'body-too-complex', status: 413 }
-  if (text !== undefined) return { body, text }
-  return { fault: 'invalid-json', status: 400 }
+  return text === undefined ? INVALID : { body, text }
 }
 
 interface Parsed {
@@ -136,10 +108,14 @@ interface Parsed {
   readonly cost: JsonCost
 }
 
-function parse(bytes: Buffer, charset: Charset = 'utf-8'): Parsed {
+function parse(bytes: Buffer, charset: Charset): Parsed {
   const cost = costOfJson(bytes, BOUNDS)
   if (cost.size !== 'fine') return { cost }
-  const text = textOf(bytes, charset)
+  // [RFC 8259, 8.1] Some begin a text with a byte order mark, and parsers pass over it.
+  const text =
+    charset === 'utf-8'
+      ? bytes.toString().replace(/^\ufeff/, '')
+      : new TextDecoder(charset).decode(bytes)
   try {
     return { body: JSON.parse(text) as unknown, text, cost }
   } catch {
@@ -147,14 +123,7 @@ function parse(bytes: Buffer, charset: Charset = 'utf-8'): Parsed {
   }
 }
 
-/** [RFC 8259, 8.1] Some begin a text with a byte order mark, and parsers pass over it. */
-function textOf(bytes: Buffer, charset: Charset): string {
-  return charset === 'utf-8'
-    ? bytes.toString().replace(/^\ufeff/, '')
-    : new TextDecoder(charset).decode(bytes)
-}
-
-type Charset = 'utf-8' | 'utf-16le' | 'utf-16be'
+export type Charset = 'utf-8' | 'utf-16le' | 'utf-16be'
 
 const CHARSETS: Readonly<Record<string, Charset>> = {
   'utf-8': 'utf-8',
@@ -165,7 +134,7 @@ const CHARSETS: Readonly<Record<string, Charset>> = {
 }
 
 /** `undefined`: another charset, or compressed: inflating undoes the limit of a parser behind. */
-function charsetOf(headers: IncomingHttpHeaders): Charset | undefined {
+export function charsetOf(headers: IncomingHttpHeaders): Charset | undefined {
   const coding = headers['content-encoding'] ?? 'identity'
   if (coding.trim().toLowerCase() !== 'identity') return undefined
   const charset = charsetIn(headers['content-type'] ?? '')
@@ -182,14 +151,12 @@ function charsetIn(contentType: string): string {
   return charset.toLowerCase()
 }
 
-/** JSON that can be read as it comes, as its head says, not longer than `limit`. */
-export function mayBeMessage({ headers }: IncomingMessage, limit: number): boolean {
+/** Of JSON that can be read as it comes, as its head says, not longer than `limit`. */
+export function charsetOfMessage({ headers }: IncomingMessage, limit: number): Charset | undefined {
   const type = headers['content-type']
-  return (
-    (type === undefined || isJsonText(type)) &&
-    charsetOf(headers) !== undefined &&
-    !(Number(headers['content-length']) > limit)
-  )
+  if (Number(headers['content-length']) > limit) return undefined
+  if (type === JSON_TYPE && headers['content-encoding'] === undefined) return 'utf-8'
+  return type === undefined || isJsonText(type) ? charsetOf(headers) : undefined
 }
 
 /** Bounds on what we parse beside the endpoint: with them, any 4 MiB take less than 50 ms. */
@@ -217,8 +184,8 @@ function unparsed(size: Exclude<JsonSize, 'fine'>): unknown {
 }
 
 /** Parses what has been read: `undefined` where it is no JSON, or too much to be parsed here. */
-export function parseBody(bytes: Buffer, headers: IncomingHttpHeaders): KnownBody {
-  const known = knownOf(parse(bytes, charsetOf(headers)))
+export function parseBody(bytes: Buffer, charset: Charset): KnownBody {
+  const known = knownOf(parse(bytes, charset))
   // A string takes two bytes a character as soon as it has one beyond Latin-1.
   const isShort = isAscii(bytes) && !bytes.includes('\\u')
   return isShort ? known : { ...known, memory: (known.memory ?? 0) + bytes.length }

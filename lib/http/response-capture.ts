@@ -2,25 +2,19 @@
 // not hear of the socket until the stream is over.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
-import { CapturedHead, looksLikeStream, readHead, untransformed } from './captured-head.js'
+import { CapturedHead, looksLikeStream, untransformed } from './captured-head.js'
 import {
   CapturedWire,
   type CapturedWireHost,
-  hasView,
   maskResponse,
   type ResponseView,
   setView,
   showState
 } from './captured-wire.js'
 import { callbackIn, hasChunk, headersSentError, tooLate, withBytes } from './chunk.js'
-import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
+import { DeferredEvents, type DeferredEventsHost, type Front } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
-import {
-  type CapturingLayer,
-  isCacheControl,
-  patchedResponse,
-  type PatchedResponse
-} from './patched-response.js'
+import { type CapturingLayer, isCacheControl, type PatchedResponse } from './patched-response.js'
 import { warnOfThrow } from './warnings.js'
 
 /**
@@ -43,11 +37,10 @@ type CapturePhase =
  * - `leave`: the response is left alone.
  * - `take`: the response is taken when its head is due. `takeEarly`: it is taken before.
  * - `begin`: the head is sent; or, in `early`, the endpoint gives a head that is not sent.
- * - `stepAside`: the first bytes show that the response was not ours to take.
  * - `end`, `break`: the endpoint calls `end`, or destroys the response. Before the head, `break` is
  *   a step only of a response that a capture hears from the beginning.
  */
-type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'stepAside' | 'end' | 'break'
+type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'end' | 'break'
 
 const TAKEN = { end: 'ended', break: 'broken' } as const
 
@@ -63,7 +56,7 @@ const TRANSITIONS: Readonly<
   },
   untaken: { end: 'passed' },
   passed: {},
-  headed: { ...TAKEN, begin: 'running', stepAside: 'untaken' },
+  headed: { ...TAKEN, begin: 'running' },
   early: { ...TAKEN, begin: 'running' },
   running: TAKEN,
   ended: {},
@@ -82,25 +75,29 @@ export class ResponseCapture
   #phase: CapturePhase = 'undecided'
   #capture: Capture | undefined
   #isKept = false
-  /** The endpoint has given its head, which is sent later. */
-  #isHeadHeld = false
   readonly #host: ResponseCaptureHost
 
-  static isTapped(res: ServerResponse): boolean {
-    return hasView(res)
-  }
-
-  constructor(req: IncomingMessage, res: ServerResponse, host: ResponseCaptureHost) {
+  constructor(
+    req: IncomingMessage,
+    patched: PatchedResponse,
+    host: ResponseCaptureHost,
+    front: Front
+  ) {
     this.#req = req
-    this.next = patchedResponse(res)
+    this.next = patched
     this.#host = host
-    this.#events = new DeferredEvents(req, this.next, this)
-    setView(res, this)
-    this.next.capture(this)
+    this.#events = new DeferredEvents(req, patched, this, front)
+    setView(patched.res, this)
+    patched.patchAll()
+    patched.capture(this)
   }
 
   get isTaken(): boolean | undefined {
     return this.#phase === 'undecided' ? undefined : this.#isCaptured
+  }
+
+  get isDecided(): boolean {
+    return this.#phase !== 'undecided'
   }
 
   // Both are made on demand, as most responses pass.
@@ -177,18 +174,6 @@ export class ResponseCapture
     })
   }
 
-  /** After the bytes that were withheld from the wire. Returns what `write` did. */
-  stepAside(withheld: Uint8Array): boolean {
-    this.#step('stepAside')
-    this.#events.passOn()
-    this.wire.unwatch()
-    this.next.release()
-    // Its client has gone meanwhile, which those behind us may hear now.
-    if (this.wire.isGone) this.release()
-    this.head.sendUntouched(this.next)
-    return this.next.write([withheld])
-  }
-
   get #res(): ServerResponse {
     return this.next.res
   }
@@ -210,12 +195,17 @@ export class ResponseCapture
     try {
       return send()
     } catch (error) {
-      warnOfThrow(error)
-      this.#step('begin')
-      this.abort()
-      this.next.destroy(error as Error)
+      this.failed(error as Error)
       return undefined
     }
+  }
+
+  /** Middleware in front has thrown at the head. */
+  failed(error: Error): void {
+    warnOfThrow(error)
+    this.#step('begin')
+    this.abort()
+    this.next.destroy(error)
   }
 
   /** Whether the endpoint writes to a stream, and not to the wire. */
@@ -262,7 +252,7 @@ export class ResponseCapture
     const head = args as HeadArguments
     if (this.#isHeadDueLate) return this.#acceptLateHead(head)
     if (this.#isCaptured) throw headersSentError('write')
-    if (this.#phase === 'undecided') this.#decide(head)
+    if (this.#phase === 'undecided') this.#host.decide(head)
     return this.#isCaptured ? this.#res : this.next.writeHead(head)
   }
 
@@ -288,7 +278,7 @@ export class ResponseCapture
 
   setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
     const own = this.#head?.own
-    const isHeld = this.#phase === 'headed' && this.#isHeadHeld
+    const isHeld = this.#phase === 'headed' && this.#head !== undefined
     if (isHeld || own?.status !== undefined) throw headersSentError('set')
     if (own === undefined) return this.next.setHeader(name, value)
     own.setHeader(name, value)
@@ -352,25 +342,31 @@ export class ResponseCapture
     if (this.#phase !== 'undecided') return
     // Only if it may be taken: without an explicit head, Node computes the length of a body.
     if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
-    if (this.#phase === 'undecided') this.#decide([res.statusCode])
+    if (this.#phase === 'undecided') this.#host.decide([res.statusCode])
   }
 
-  #decide(args: HeadArguments): void {
-    const capture = this.#host.take(readHead(this.#res, this.next, args))
-    if (capture === undefined) return this.leave()
+  /** The endpoint has given its head, and another one is sent at the end of this tick. */
+  take(args: HeadArguments, capture: Capture): void {
+    this.takeHeaded(capture)
+    this.head.accept(args)
+    this.next.showHead()
+    this.next.hasHeaders = true
+    // An endpoint may give its head and then nothing for minutes.
+    process.nextTick(headDue, this)
+  }
+
+  /** The endpoint's own head has been made, or is about to be, and is due by `headDue`. */
+  takeHeaded(capture: Capture): void {
     this.#step('take')
     this.#capture = capture
-    this.head.accept(args)
     this.#holdEvents()
-    this.#isHeadHeld = this.#attempt(() => capture.sendHead?.() ?? false) === false
-    if (this.#isHeadHeld) {
-      this.next.showHead()
-      this.next.hasHeaders = true
-    }
-    // An endpoint may write its head and then nothing for minutes: the link must be sent now.
-    process.nextTick(() => {
-      if (this.#phase === 'headed' && this.#step('begin')) this.#begin(capture)
-    })
+  }
+
+  /** The head is due, unless it has left. */
+  headDue(): void {
+    const capture = this.#capture
+    if (this.#phase === 'headed' && this.#step('begin') && capture !== undefined)
+      this.#begin(capture)
   }
 
   #write(args: readonly unknown[]): boolean {
@@ -386,8 +382,7 @@ export class ResponseCapture
         process.nextTick(callback, tooLate('write', this.#phase === 'ended'))
       return false
     }
-    if (!hasRoom && this.#isCaptured) maskResponse(this.#res)
-    // The write may have shown that the response is not ours: then its bytes are out already.
+    if (!hasRoom) maskResponse(this.#res)
     if (callback !== undefined) process.nextTick(callback, null)
     return hasRoom
   }
@@ -402,8 +397,6 @@ export class ResponseCapture
     const [chunk, encoding] = args
     if (hasChunk(args)) {
       this.#write([chunk, typeof encoding === 'string' ? encoding : undefined])
-      // The last bytes may have shown that the response is not ours.
-      if (!this.#isCaptured) return this.next.end([callback])
     }
     const isHeadDue = this.#phase === 'headed'
     this.#step('end')
@@ -479,4 +472,8 @@ export class ResponseCapture
   #endInFront(): void {
     if (this.#isCaptured && this.isFinished) this.wire.endInFront()
   }
+}
+
+function headDue(response: ResponseCapture): void {
+  response.headDue()
 }

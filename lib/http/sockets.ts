@@ -1,18 +1,23 @@
 // The socket under a response: what its endpoint sees of it, when it is gone, when it may close.
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { currentContext } from './handler-context.js'
 import { responseOnTurn } from './node-internals.js'
 
 /** Called by Node for a response: what Node does after that, it does to the socket itself. */
 const WRITERS: ReadonlySet<string | symbol> = new Set(['write', 'uncork'])
 
+/** One for each connection, which serves many requests: its caller says which of them it is. */
+const facades = new WeakMap<Socket, Socket>()
+
 /**
- * The socket as the endpoint sees it. Express' final handler destroys it when a handler throws
- * after its head, and so does many a hand-written one, or ends it: that ends the response, and not
- * the socket, which may serve another request by now.
- *
- * @param closed is asked when it is to be destroyed or ended. `true`: it stays.
+ * The socket as endpoints see it. Express' final handler destroys it when a handler throws after
+ * its head, and so does many a hand-written one, or ends it: that ends the response, and not the
+ * socket, which may serve another request by now.
  */
-export function facadeOf(socket: Socket, closed: () => boolean): Socket {
+export function facadeOf(socket: Socket): Socket {
+  const known = facades.get(socket)
+  if (known !== undefined) return known
   const facade: Socket = new Proxy(socket, {
     get(_, name): unknown {
       // Without the facade as receiver: the getters work on the socket itself only.
@@ -20,12 +25,24 @@ export function facadeOf(socket: Socket, closed: () => boolean): Socket {
       if (WRITERS.has(name)) return (value as Socket['write']).bind(socket)
       if (name !== 'destroy' && name !== 'end') return value
       return (...args: unknown[]): Socket => {
-        if (!closed()) Reflect.apply(value as Socket['end'], socket, args)
+        const stays = currentContext()?.socketEnded(facade) === true
+        if (!stays) Reflect.apply(value as Socket['end'], socket, args)
         return facade
       }
     }
   })
+  facades.set(socket, facade)
   return facade
+}
+
+/** To the endpoint. A response that is queued behind another one has no socket yet. */
+export function showSocket(req: IncomingMessage, res: ServerResponse, socket: Socket): void {
+  req.socket = socket
+  setSocket(res, socket)
+}
+
+export function setSocket(res: ServerResponse, socket: Socket): void {
+  if (res.socket !== null) Reflect.set(res, 'socket', socket)
 }
 
 /** One `close` listener for each socket, however many responses are pipelined on it. */

@@ -8,9 +8,9 @@ const OF_A_PROXY = new RegExp(
     '|x-(?:real-ip|client-ip|amzn-trace-id|(?:forwarded|original|envoy)(?:-.*)?))$'
 )
 
-const REMEDY =
-  'Open it on the machine itself, as http://localhost:<port>, or through an SSH tunnel\n' +
-  '(ssh -L 3000:localhost:3000 <host>). Or say who may look:\n' +
+const remedy = (port: string): string =>
+  `Open it on the machine itself, as http://localhost:${port}, or through an SSH tunnel\n` +
+  `(ssh -L ${port}:localhost:${port} <host>). Or say who may look:\n` +
   '  inspector(streams, { allow: req => ... })'
 
 const NONE: ReadonlySet<string> = new Set()
@@ -18,7 +18,8 @@ const NONE: ReadonlySet<string> = new Set()
 /** Why the page is not shown to a request; `undefined`: it is from this machine. */
 export function whyNotLocal(req: IncomingMessage): string | undefined {
   const why = whyNot(req)
-  return why && `This page is for the machine that it runs on, and ${why}.\n${REMEDY}`
+  const port = String(req.socket.localPort ?? '<port>')
+  return why && `This page is for the machine that it runs on, and ${why}.\n${remedy(port)}`
 }
 
 function whyNot(req: IncomingMessage): string | undefined {
@@ -30,16 +31,23 @@ function whyNot(req: IncomingMessage): string | undefined {
   const header = Object.keys(req.headers).find(name => OF_A_PROXY.test(name))
   if (header !== undefined) return `this request has come through a proxy (header ${header})`
   // Under DNS rebinding, another site's page asks under a name of its own.
-  if (!isLoopbackName(hostnameIn(req.headers.host)))
-    return 'this request names another host (header host)'
+  const { hostname, port } = named(req)
+  if (!isLoopbackName(hostname)) return 'this request names another host (header host)'
+  // What forwards without a header of its own mostly listens at another port.
+  if (port !== req.socket.localPort) return 'this request names another port (header host)'
   return isForeignOrigin(req, NONE)
     ? 'this request has come from a page of another site'
     : undefined
 }
 
-function hostnameIn(host: string | undefined): string {
-  const url = `http://${host ?? ''}`
-  return URL.canParse(url) ? new URL(url).hostname : ''
+function named({ headers: { host = '' }, socket }: IncomingMessage): {
+  hostname: string
+  port: number
+} {
+  const isSecure = (socket as { encrypted?: boolean }).encrypted === true
+  const url = `${isSecure ? 'https' : 'http'}://${host}`
+  const { hostname, port } = URL.canParse(url) ? new URL(url) : { hostname: '', port: '' }
+  return { hostname, port: port === '' ? (isSecure ? 443 : 80) : Number(port) }
 }
 
 /** Whether a browser says that another page than the inspector's has made the request. */

@@ -49,6 +49,7 @@ export const PAGE = /* HTML */ `<!doctype html>
           <section aria-labelledby="limits-title">
             <h2 id="limits-title">Limits</h2>
             <ul id="limits"></ul>
+            <p id="unused" class="soft"></p>
           </section>
         </div>
 

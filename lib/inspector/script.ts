@@ -97,7 +97,7 @@ function showSaved(stats) {
     [
       'resumed after a cut',
       recoveries,
-      'of ' + number(lostConnections) + ' lost connections' + back
+      'of ' + number(lostConnections) + ' calls that lost their connection' + back
     ],
     ['slow answers upgraded', upgrades, 'begun before the endpoint had an answer'],
     ['sessions revived', revivals, 'begun again in their client’s name'],
@@ -186,16 +186,21 @@ const LIMITS = {
   tasks: ['Tasks', bytes]
 }
 
+const nameOf = limit => (LIMITS[limit] ?? [limit])[0]
+
 function showLimits(limits) {
+  const all = Object.entries(limits)
+  const unused = all.filter(([, { used }]) => used === 0).map(([name]) => nameOf(name))
+  setText($('unused'), unused.length > 0 ? 'At 0: ' + unused.join(', ') : '')
   list(
     $('limits'),
-    Object.entries(limits),
+    all.filter(([, { used }]) => used > 0),
     ([name]) => name,
     ([name]) => {
       const entry = make('li')
       const label = make('label')
       label.htmlFor = 'limit-' + name
-      label.append(make('span', '', (LIMITS[name] ?? [name])[0]), make('span'))
+      label.append(make('span', '', nameOf(name)), make('span'))
       const bar = make('progress')
       bar.id = label.htmlFor
       entry.append(label, bar)
@@ -367,7 +372,9 @@ function tellChart(chart, points) {
   if (first === undefined) return
   const since = ' since ' + clock(first.at)
   const isYoung = state.at - first.at < SPAN - 60_000
-  setText($('since'), isYoung ? 'Drawn while this page is open:' + since : '')
+  const one = 'One point so far, the next in five seconds:'
+  const drawn = points.length === 1 ? one : 'Drawn while this page is open:'
+  setText($('since'), isYoung ? drawn + since : '')
   const deeds = COUNTED.map(name => last[name] - first[name])
   const label =
     last.running +

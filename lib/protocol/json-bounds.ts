@@ -30,6 +30,9 @@ const OPEN_BRACKET = 0x5b
 const BACKSLASH = 0x5c
 const OPEN_BRACE = 0x7b
 
+/** Bytes of a string to loop over before `indexOf`, which is faster for long strings only. */
+const SHORT = 64
+
 /** The bytes that count outside of strings. A table, as millions of bytes are looked up. */
 const IS_SIGN = /* @__PURE__ */ signs()
 
@@ -56,7 +59,13 @@ export function costOfJson(bytes: Uint8Array, bounds: JsonBounds): JsonCost {
     else if (byte === COLON) members++
     else if (byte === QUOTE) {
       strings++
-      i = endOfString(bytes, i)
+      let stop = ++i + SHORT
+      while (i < bytes.length && bytes[i] !== QUOTE) {
+        i += bytes[i] === BACKSLASH ? 2 : 1
+        if (i < stop) continue
+        i = nextQuote(bytes, i)
+        stop = i + SHORT
+      }
     } else {
       containers++
       if (byte === OPEN_BRACE) objects++
@@ -96,26 +105,16 @@ export function memoryOf(value: unknown): number {
   return memory
 }
 
-/** Bytes of a string to loop over before `indexOf`, which is faster for long strings only. */
-const SHORT = 64
-
-/** The offset of the closing quote, or the length of `bytes` if there is none. */
-function endOfString(bytes: Uint8Array, from: number): number {
-  let i = from + 1
-  for (let stop = i + SHORT; ; stop = i + SHORT) {
-    for (; i < stop; i++) {
-      const byte = bytes[i]
-      if (byte === QUOTE || byte === undefined) return i
-      if (byte === BACKSLASH) i++
-    }
-    // Behind an escape, `i` is already past the escaped byte, which may be a quote.
-    const next = bytes.indexOf(QUOTE, i)
-    if (next < 0) return bytes.length
-    let escapes = next
-    while (escapes > i && bytes[escapes - 1] === BACKSLASH) escapes--
-    if ((next - escapes) % 2 === 0) return next
-    i = next + 1
-  }
+/**
+ * The offset of the next quote, or the length of `bytes` if there is none; behind it, if it is
+ * escaped. `from` is not behind a backslash that escapes it.
+ */
+function nextQuote(bytes: Uint8Array, from: number): number {
+  const next = bytes.indexOf(QUOTE, from)
+  if (next < 0) return bytes.length
+  let escapes = next
+  while (escapes > from && bytes[escapes - 1] === BACKSLASH) escapes--
+  return (next - escapes) % 2 === 0 ? next : next + 1
 }
 
 /** Levels of nesting that a value may have. */

@@ -1,8 +1,8 @@
 // Lets the endpoint answer, and captures its response if that may become a stream; or passes what
 // cannot be tracked.
 import { MOST_ID_LENGTH } from '../protocol/json-rpc.js'
-import { StreamedRun } from '../endpoint/streamed-run.js'
-import { watchOutcome } from '../endpoint/outcome.js'
+import { Call } from '../endpoint/call.js'
+import { holdBadRequest, watchOutcome } from '../endpoint/outcome.js'
 import type { Worker } from '../endpoint/feature.js'
 import type { Answer, Context } from './route.js'
 
@@ -32,6 +32,7 @@ function workOn(context: Context, worker: Worker | undefined): void {
     watchOutcome(context)
     const begin = worker.capture(slow)
     addRewriters(context)
+    holdBadRequest(context)
     return void begin()
   }
   const answer = worker?.answer
@@ -40,18 +41,25 @@ function workOn(context: Context, worker: Worker | undefined): void {
     instance.debug('%s passed on untouched: %s', method, why)
     watchOutcome(context)
     addRewriters(context)
+    holdBadRequest(context)
     return void (answer ?? next)()
   }
   watchOutcome(context, true)
-  const run = new StreamedRun(context, slow)
-  addRewriters(context)
-  run.run(answer)
+  const call = new Call(context, slow)
+  // What rewrites a response must not be given two heads.
+  if (addRewriters(context)) holdBadRequest(context)
+  call.run(answer)
 }
 
 /** After the response is captured, so that what the middleware adds is kept as well. */
-function addRewriters(context: Context): void {
-  for (const { parts, feature } of context.instance.routes.rewriters)
-    if ((parts & context.parts) !== 0) feature.rewrite?.(context)
+function addRewriters(context: Context): boolean {
+  let isRewritten = false
+  for (const { parts, feature } of context.instance.routes.rewriters) {
+    if ((parts & context.parts) === 0) continue
+    feature.rewrite?.(context)
+    isRewritten = true
+  }
+  return isRewritten
 }
 
 function whyUntouched(context: Context): string | undefined {

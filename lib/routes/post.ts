@@ -15,14 +15,14 @@ export function post(context: Context): Answer | undefined {
 function read(context: Context): void {
   const { instance, req, res } = context
   const known = (body: KnownBody): void => {
-    if (!isMcpPost(context, body.body)) return passNotMcp(context)
+    if (!context.hasMcpHeaders && !isMcpPost(context.accept, body.body)) return passNotMcp(context)
     // Middleware in front has answered meanwhile, so the endpoint need not run.
     if (res.headersSent || res.writableEnded) return
     if (instance.cookie !== undefined) context.giveCookie()
     context.learn(body)
     walk(context, instance.routes.byMessages)
   }
-  readAhead(req, { ...context.bodyLimits, known })
+  readAhead(req, context.bodyLimits, known)
 }
 
 /** A request for which the option `owner` has thrown or rejected: it is refused if it is MCP. */
@@ -39,8 +39,8 @@ export function ownerFailed(context: Context): Answer | undefined {
   if (context.method !== 'POST' || context.hasMcpHeaders || streamNamesIn(req).length > 0)
     return refuseIt
   const known = ({ body }: KnownBody): void =>
-    isMcpPost(context, body) ? refuseIt() : passNotMcp(context)
-  return () => readAhead(req, { ...context.bodyLimits, known })
+    isMcpPost(context.accept, body) ? refuseIt() : passNotMcp(context)
+  return () => readAhead(req, context.bodyLimits, known)
 }
 
 /** The outcome of its message is noted, and its response passes untouched. */
@@ -55,5 +55,5 @@ export function loopback(context: Context): Answer | undefined {
   }
   const body = takeCarried(req)
   if (body !== undefined || req.method === 'GET') return () => known({ body })
-  return () => readAhead(req, { ...context.bodyLimits, known })
+  return () => readAhead(req, context.bodyLimits, known)
 }

@@ -4,7 +4,7 @@ import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import type { SlowAnswers } from '../endpoint/streamed-run.js'
+import type { SlowAnswers } from '../endpoint/call.js'
 import type { Parts } from '../endpoint/triggers.js'
 import { replaceHeader } from '../http/request-body.js'
 

@@ -64,8 +64,7 @@ export class OutstandingRequests {
 
   /** The same of text, whose JSON begins at `from`. */
   readText(text: string, from: number): readonly Message[] {
-    NOTIFICATION.lastIndex = from
-    const isIrrelevant = this.open.size === 0 && NOTIFICATION.test(text)
+    const isIrrelevant = this.open.size === 0 && isNotificationText(text, from)
     return isIrrelevant ? NO_MESSAGES : messagesInText(text.slice(from))
   }
 
@@ -124,7 +123,13 @@ export class OutstandingRequests {
 /** How the official SDKs and most servers begin a notification: it need not be parsed. */
 const NOTIFICATION = /\{(?:"jsonrpc":"2\.0",)?"method":"notifications\//y
 
-function messagesInText(json: string): readonly Message[] {
+/** Whether text, whose JSON begins at `from`, need not be parsed, as it is a notification. */
+export function isNotificationText(text: string, from: number): boolean {
+  NOTIFICATION.lastIndex = from
+  return NOTIFICATION.test(text)
+}
+
+export function messagesInText(json: string): readonly Message[] {
   try {
     return messagesOf(JSON.parse(json))
   } catch {

@@ -89,7 +89,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** Opens a stream. `undefined`: there is no room, and the response is better left untouched. */
   open(init: StreamInit, producer: Producer): Stream | undefined {
     const { owner } = init
-    if (!this.hasRoom(owner)) return undefined
+    if (init.hasRoom !== true && !this.hasRoom(owner)) return undefined
     this.budget.place(owner, 1)
     const stream = new Stream(init, producer, this)
     stream.hasPlace = true
@@ -101,14 +101,16 @@ export class StreamRegistry implements StreamHost<Stream> {
     return stream
   }
 
-  /** Tells operators of a stream. Called by the opener for `isUnknown` ones, once they are kept. */
-  announce(stream: Stream): void {
+  /** Tells operators of a stream. Called by whoever opens one that is `isUnknown`, or gathered. */
+  announce(stream: Stream | Record): void {
     this.#notify('created', stream, undefined)
   }
 
-  /** Keeps a call that was over when its response was first sent. `hasRoom` was asked before. */
+  /**
+   * Keeps a call that was over when its response was first sent. `hasRoom` was asked before, and it
+   * has been announced.
+   */
   keep(record: Record): void {
-    this.#notify('created', record, undefined)
     this.#records.keep(record)
     this.#sweep.begin()
     this.#notify('completed', record, undefined)

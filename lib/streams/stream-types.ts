@@ -59,6 +59,8 @@ export interface StreamInit extends StreamIdentity {
   /** A connection is about to follow it; `missed` is called if it cannot. */
   readonly isConnecting?: boolean | undefined
   readonly callKey?: string | undefined
+  /** Room for it has been asked for before, and is there. */
+  readonly hasRoom?: boolean
 }
 
 /** Pulls from a stream, which only tells it when there is something to read. */

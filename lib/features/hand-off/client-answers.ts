@@ -11,7 +11,7 @@ import { errorIn } from '../../endpoint/admission.js'
 import { isAccepted, sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { refuseAndCount, refuseUrl } from '../../endpoint/refusals.js'
 import { answerRefusal, canAnswer, noContent, type Refusal } from '../../http/reply.js'
-import { readBody } from '../../http/request-body.js'
+import { readBody } from '../../http/read-ahead.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { followTurn } from '../../routes/resume.js'
 

@@ -6,19 +6,21 @@ import { cancellation, isRequest, type RequestMessage } from '../../protocol/jso
 import { spliceJson, type WrittenMessage } from '../../protocol/json-splice.js'
 import { withoutAsync } from '../../protocol/prefer.js'
 import { Timer } from '../../streams/timer.js'
-import type { Capture, LateHead, ResponseHead } from '../../http/capture-types.js'
+import type { Capture, ResponseTaker } from '../../http/capture-types.js'
+import type { LateHead, ResponseHead } from '../../http/captured-head.js'
 import { isUtf8, replaceBody, replaceHeader } from '../../http/request-body.js'
+import type { ResponseCapture } from '../../http/response-capture.js'
 import { foldHeaders, validateHead } from '../../http/response-headers.js'
 import {
   type AnswerListener,
   type EndpointAnswer,
   SoleAnswer
 } from '../../endpoint/endpoint-answer.js'
+import { Call } from '../../endpoint/call.js'
 import { tellEndpoint } from '../../endpoint/endpoint-client.js'
-import { EndpointRun } from '../../endpoint/endpoint-run.js'
 import { endSession } from '../../endpoint/outcome.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import type { Call, CallEndpoint } from './call.js'
+import type { CallEndpoint, Call as CallWithToken } from './call.js'
 import { withHints } from './duration-hints.js'
 import { withRounds } from './interim-result.js'
 import type { TokenCalls } from './token-calls.js'
@@ -30,11 +32,13 @@ const BOTH = ['application/json', 'text/event-stream']
 /** Milliseconds for which an endpoint may go on with its response once it has answered. */
 const PATIENCE = 1000
 
-export class TokenRun extends EndpointRun implements Capture, AnswerListener, CallEndpoint {
+export class TokenRun implements Capture, AnswerListener, CallEndpoint, ResponseTaker {
+  readonly request: RequestContext
+  readonly #run: Call
   readonly #calls: TokenCalls
   readonly #acceptsEvents: boolean
   /** `undefined`: the endpoint does not work on the request. */
-  #call: Call | undefined
+  #call: CallWithToken | undefined
   /** The id that the endpoint knows the call by. */
   #askedAs = ''
   /** Set with the head of the endpoint's answer. */
@@ -45,18 +49,33 @@ export class TokenRun extends EndpointRun implements Capture, AnswerListener, Ca
   #patience: Timer | undefined
 
   constructor(context: RequestContext, calls: TokenCalls) {
-    super(context)
+    this.request = context
+    this.#run = new Call(context, undefined, this)
     this.#calls = calls
     this.#acceptsEvents = context.acceptsEvents
     // The answer is not that of the endpoint, which is not to hear when its client leaves.
     this.response.keep()
   }
 
+  /** Of its stream, if it gets one. */
+  get id(): string {
+    return this.#run.id
+  }
+
+  get response(): ResponseCapture {
+    return this.#run.response
+  }
+
+  /** The request is answered otherwise: the endpoint does not get it. */
+  withhold(): void {
+    this.#run.withhold()
+  }
+
   get isAsked(): boolean {
     return this.#call !== undefined
   }
 
-  work(request: RequestMessage, call: Call): void {
+  work(request: RequestMessage, call: CallWithToken): void {
     const { req, text } = this.request
     this.#call = call
     this.#askedAs = nanoid()
@@ -66,9 +85,9 @@ export class TokenRun extends EndpointRun implements Capture, AnswerListener, Ca
     void req.socket.localAddress
     const own = endpointRequest(request, this.#askedAs)
     this.#prepare(own, text === undefined ? JSON.stringify(own) : spliceJson(text, request, own))
-    this.handler.collector = call
-    this.handler.take(call.stream)
-    this.call()
+    this.#run.collector = call
+    this.#run.goesOnIn(call.stream)
+    this.#run.run()
     if (call.stream.isEnded) this.leave()
     else call.endpoint = this
   }
@@ -124,12 +143,12 @@ export class TokenRun extends EndpointRun implements Capture, AnswerListener, Ca
       endSession(this.#calls.parts, session, owner, true)
   }
 
-  #rewritten(answer: EndpointAnswer, { rounds, facts }: Call): EndpointAnswer {
+  #rewritten(answer: EndpointAnswer, { rounds, facts }: CallWithToken): EndpointAnswer {
     if (rounds !== undefined) return withRounds(answer, rounds)
     return facts.method === 'tools/list' ? withHints(answer, this.#calls.settings.hints) : answer
   }
 
-  // ResponseCaptureHost
+  // ResponseTaker
 
   take(head: ResponseHead): Capture | undefined {
     const { res, keyed } = this.request
@@ -153,7 +172,7 @@ export class TokenRun extends EndpointRun implements Capture, AnswerListener, Ca
   goesOnAlone(): void {
     const { keyed, memory } = this.request
     // Until a call under a key has an answer, its request is counted there.
-    if (keyed?.isSettled !== false) this.handler.stream?.holdRequest(memory)
+    if (keyed?.isSettled !== false) this.#run.stream?.holdRequest(memory)
   }
 
   // Capture

@@ -157,9 +157,9 @@ class WireSessionTokens implements SessionTokens {
     call.stream.signal.addEventListener('abort', () => this.#aborted(asked))
     call.join(undefined, this.#replyTo(request), waitOf(settings, ask))
     const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
-    const handler = new HandlerContext(parts, nanoid())
+    const handler = new HandlerContext(parts, undefined)
     handler.collector = call
-    handler.take(call.stream)
+    handler.goesOnIn(call.stream)
     if (!call.stream.isEnded) runInContext(handler, () => this.#host.sendToServer(own, extra))
   }
 

@@ -5,7 +5,7 @@ import { replaceBody } from '../../http/request-body.js'
 import { paramsOf } from '../../protocol/json-rpc.js'
 import { taskIdOf, type TaskMethod } from '../../protocol/tasks.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import type { StreamedRun } from '../../endpoint/streamed-run.js'
+import type { Call } from '../../endpoint/call.js'
 import { coreText, coreCreatedText, wishOf } from './task-text.js'
 import { send, type TaskPost, type TaskReply } from './task-answer.js'
 import { mayBecomeTask, openTask, relatedMessagesOf, type TasksParts } from './task-calls.js'
@@ -23,11 +23,7 @@ import type { KeptTask } from './task.js'
 import type { TaskStore } from './task-store.js'
 
 /** Answers with the task, while the endpoint works in the client's own request. */
-export async function beginCoreCall(
-  shared: TasksParts,
-  post: TaskPost,
-  work: StreamedRun
-): Promise<void> {
+export async function beginCoreCall(shared: TasksParts, post: TaskPost, work: Call): Promise<void> {
   const ttl = ttlOf(shared, post)
   if (typeof ttl !== 'number') {
     send(post, ttl)

@@ -8,7 +8,7 @@ import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Detachment } from '../../endpoint/run-stream.js'
-import type { StreamedRun } from '../../endpoint/streamed-run.js'
+import type { Call } from '../../endpoint/call.js'
 import { RelatedMessages } from './related-messages.js'
 import { extensionCreatedText } from './task-text.js'
 import { isLetIn, send, type TaskAdmission, type TaskPost } from './task-answer.js'
@@ -49,7 +49,7 @@ export function beginCall(
   shared: TasksParts,
   post: TaskPost,
   policy: TaskPolicy,
-  work: StreamedRun
+  work: Call
 ): void | Promise<void> {
   const call = new TaskCall(shared, post, work)
   work.mayGoOnAlone(() => call.over())
@@ -62,7 +62,7 @@ async function beginAsked(
   shared: TasksParts,
   post: TaskPost,
   policy: TaskPolicy,
-  work: StreamedRun,
+  work: Call,
   call: TaskCall
 ): Promise<void> {
   if (!(await mayBecomeTask(shared, post, work))) return
@@ -78,7 +78,7 @@ async function beginAsked(
 export async function mayBecomeTask(
   { admission, parts }: TasksParts,
   post: TaskPost,
-  work: StreamedRun
+  work: Call
 ): Promise<boolean> {
   const { context, request } = post
   if (!isLetIn(post, await admission.ask(context, request))) {
@@ -93,13 +93,13 @@ export async function mayBecomeTask(
 class TaskCall {
   readonly #shared: TasksParts
   readonly #context: RequestContext
-  readonly #work: StreamedRun
+  readonly #work: Call
   /** As JSON, since further rounds repeat it; `undefined`: not needed any more. */
   #request: Buffer | undefined
   #isCounted = false
   readonly #waiting = new Waiting(() => void this.become())
 
-  constructor(shared: TasksParts, { context, request, text }: TaskPost, work: StreamedRun) {
+  constructor(shared: TasksParts, { context, request, text }: TaskPost, work: Call) {
     this.#shared = shared
     this.#context = context
     this.#request = Buffer.from(text ?? JSON.stringify(request))

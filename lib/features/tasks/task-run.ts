@@ -243,7 +243,7 @@ class TaskContext extends HandlerContext {
   readonly #signal: AbortSignal
 
   constructor(parts: InstanceParts, task: Task, signal: AbortSignal, makeLink?: MakeLink) {
-    super(parts, parts.newId(), makeLink)
+    super(parts, makeLink)
     this.#task = task
     this.#signal = signal
   }

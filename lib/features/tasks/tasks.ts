@@ -26,7 +26,7 @@ import { headerOf } from '../../access/guards.js'
 import type { Feature, FeatureCounts, Fullness, Named, Worker } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { StreamedRun } from '../../endpoint/streamed-run.js'
+import { Call } from '../../endpoint/call.js'
 import { type ReadHeader, rewriteAnswer } from '../../http/rewrite-answer.js'
 import type { KeptValue } from '../../streams/directory.js'
 import { DueQueue } from '../../streams/due-queue.js'
@@ -96,7 +96,7 @@ export class Tasks implements Feature {
     if (begin !== undefined)
       return {
         kind: 'run',
-        capture: slow => begin.bind(undefined, new StreamedRun(context, slow))
+        capture: slow => begin.bind(undefined, new Call(context, slow))
       }
     const answer = this.#answerFor(context)
     return answer && { kind: 'answer', answer }
@@ -174,7 +174,7 @@ export class Tasks implements Feature {
   }
 
   /** Begins a call that may become a task; `undefined`: it may not. */
-  #beginFor(context: RequestContext): ((work: StreamedRun) => void) | undefined {
+  #beginFor(context: RequestContext): ((work: Call) => void) | undefined {
     const shared = this.#shared
     const { parts, settings, admission } = shared
     const mine = asTaskPost(context)

@@ -86,6 +86,18 @@ describeInBrowser('the inspector (needs chromium; SKIPPED without it, but not in
     expect(shown).not.toContain('alice')
   })
 
+  it('says of what is not used that it is at 0, and of a chart with one point that it has one', async () => {
+    const { tab, url } = await look()
+    await tab.getByText(/^One point so far, the next in five seconds: since /).waitFor()
+    expect(await tab.locator('#limits li').count()).toBe(0)
+    const unused = tab.locator('#unused')
+    expect(await unused.textContent()).toMatch(/^At 0: Streams \(maxStreams\), Events and answers/)
+    await post(url, callTool(1, 'report'), headers)
+    await tab.locator('#limits li', { hasText: '1 of 10,000' }).waitFor()
+    expect(await unused.textContent()).not.toContain('maxStreams')
+    await tab.getByText(/^Drawn while this page is open: since /).waitFor()
+  })
+
   it('cuts a connection from the keyboard alone, and the client comes back', async () => {
     const { tab, url, endpoint } = await look({ inspecting: { actions: true } })
     const response = await post(url, callTool(1, 'report'), headers)

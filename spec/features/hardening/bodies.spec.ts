@@ -3,9 +3,14 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { finished } from 'node:stream/promises'
-import { result } from '../../helpers/mcp.js'
+import type { McpStreamsOptions } from '../../../lib/index.js'
+import { callTool, result } from '../../helpers/mcp.js'
 import { openStream } from '../../helpers/open-stream.js'
+import { serve } from '../../helpers/serve.js'
 import type { Middleware } from '../mounting/frameworks.js'
 import {
   type Behave,
@@ -90,5 +95,51 @@ describe('the async context of a middleware in front', () => {
     expect(await response.ended).toBe('end')
     // Of the neighbour's request nothing is noted.
     expect(seen).toEqual(['of this request', 'of this request'])
+  })
+})
+
+const JSON_BODY = { 'content-type': 'application/json' }
+const ofLength = (length: number) => callTool(1, 'x'.repeat(length))
+
+describe('a body that the middleware has read', () => {
+  /** What the endpoint finds, and the body that it reads. */
+  async function found(parts: readonly string[], options: McpStreamsOptions = {}) {
+    const seen: unknown[] = []
+    const { url } = await serve(async (req, res) => {
+      seen.push([req.readableFlowing, req.readableDidRead, req.complete])
+      seen.push(await text(req))
+      res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
+    }, options)
+    const sent = request(url, { method: 'POST', headers: { ...HEADERS, ...JSON_BODY } })
+    const response = once(sent, 'response') as Promise<[IncomingMessage]>
+    for (const part of parts) {
+      await new Promise(resolve => sent.write(part, resolve))
+      await new Promise(setImmediate)
+    }
+    sent.end()
+    const [answered] = await response
+    await text(answered)
+    return { status: answered.statusCode, seen }
+  }
+
+  const message = JSON.stringify(ofLength(10))
+  const large = JSON.stringify(ofLength(300_000))
+
+  it.each<[which: string, parts: string[]]>([
+    ['whole', [message]],
+    ['whole, and larger than a request may hold', [large]],
+    ['in two packets', [message.slice(0, 10), message.slice(10)]],
+    ['in packets that are larger each', [large.slice(0, 100_000), large.slice(100_000)]]
+  ])('%s, lies there as if nobody had', async (_which, parts) => {
+    const { status, seen } = await found(parts)
+    expect(status).toBe(200)
+    expect(seen).toEqual([[null, false, true], parts.join('')])
+  })
+
+  it('up to a limit, comes to its end', async () => {
+    const { seen } = await found([large.slice(0, 100_000), large.slice(100_000)], {
+      maxBodyBytes: 50_000
+    })
+    expect(seen.at(-1)).toBe(large)
   })
 })

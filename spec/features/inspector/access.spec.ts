@@ -1,6 +1,7 @@
 // Who may look at the inspector, and what its files are.
 
 import { describe, expect, it, jest } from '@jest/globals'
+import type { Server } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import supertest from 'supertest'
@@ -12,9 +13,11 @@ import { open, Viewer } from './setup.js'
 
 const PATHS = ['/mcp-streams/', '/mcp-streams/script.js', '/mcp-streams/events', '/mcp-streams']
 
-const REMEDY =
-  'Open it on the machine itself, as http://localhost:<port>, or through an SSH tunnel\n' +
-  '(ssh -L 3000:localhost:3000 <host>). Or say who may look:\n' +
+const portOf = (server: Server): number => (server.address() as AddressInfo).port
+
+const remedy = (port: number) =>
+  `Open it on the machine itself, as http://localhost:${port}, or through an SSH tunnel\n` +
+  `(ssh -L ${port}:localhost:${port} <host>). Or say who may look:\n` +
   '  inspector(streams, { allow: req => ... })\n'
 
 /** A socket whose other end is said to be elsewhere. */
@@ -30,7 +33,7 @@ describe('without option allow', () => {
     const { server } = await open()
     const { text } = await supertest(server)
       .get('/mcp-streams/')
-      .set('Host', `${name}:3000`)
+      .set('Host', `${name}:${portOf(server)}`)
       .expect(200)
     expect(text).toContain('<h1>Inspector</h1>')
   })
@@ -48,7 +51,7 @@ describe('without option allow', () => {
       expect(type).toBe('text/plain')
       expect(text).toBe(
         'This page is for the machine that it runs on, and this request has come through a proxy ' +
-          `(header ${header}).\n${REMEDY}`
+          `(header ${header}).\n${remedy(portOf(server))}`
       )
     }
   })
@@ -83,11 +86,22 @@ describe('without option allow', () => {
     }
   )
 
+  it.each(['localhost', '127.0.0.1', 'localhost:80', '[::1]:8080', 'localhost:'])(
+    'nobody sees it through what forwards from another port, and adds no header: Host %p',
+    async host => {
+      const { server } = await open()
+      for (const path of PATHS) {
+        const { text } = await supertest(server).get(path).set('Host', host).expect(403)
+        expect(text).toContain('this request names another port (header host)')
+      }
+    }
+  )
+
   it('no page of another origin may ask', async () => {
     const { server } = await open()
     const { text } = await supertest(server)
       .get('/mcp-streams/events')
-      .set('Host', 'localhost')
+      .set('Host', `localhost:${portOf(server)}`)
       .set('Origin', 'https://evil.example')
       .expect(403)
     expect(text).toContain('a page of another site')

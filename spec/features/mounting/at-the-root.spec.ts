@@ -90,22 +90,6 @@ describe('an event stream of somebody else', () => {
     await client.close()
     await closed.opened
   })
-
-  it('of the old HTTP+SSE transport, to a client that names its revision: the same bytes, and its close', async () => {
-    const { app, streams } = appWith()
-    const closed = gate()
-    app.get('/sse', (_req, res) => {
-      res.on('close', () => closed.open())
-      res.writeHead(200, SSE_TYPE).write('event: endpoint\ndata: /messages?sessionId=1\n\n')
-    })
-    const { url } = await listen(app)
-    const response = await get(`${url}/sse`, headersFor({ version: '2025-11-25' }))
-    expect((await response.next()).raw).toBe('event: endpoint\ndata: /messages?sessionId=1\n\n')
-    expect(response.headers['link']).toBeUndefined()
-    expect(streams.stats()).toMatchObject({ live: 0 })
-    response.destroy()
-    await closed.opened
-  })
 })
 
 describe('requests of others', () => {

@@ -135,14 +135,6 @@ describe('a response that is left alone says why:', () => {
       'POST passed on: not MCP',
       ({ res }) => void res.end(),
       async ({ url }) => post(url, { order: 1 })
-    ],
-    [
-      'response left alone: HTTP+SSE',
-      ({ res }) => {
-        res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-        res.end('event: endpoint\ndata: /messages\n\n')
-      },
-      async ({ url }) => openStream(url, { headers })
     ]
   ])('%s', async (why, script, send) => {
     const served = await serve(raw(script))

@@ -91,6 +91,17 @@ describe('stats', () => {
     })
   })
 
+  it('count no listen channel whose client leaves among the connections that were lost', async () => {
+    const { url, stats } = await served()
+    for (let n = 1; n <= 2; n++) {
+      const listening = await get(url, headers)
+      await until(() => stats().connections === 1)
+      listening.destroy()
+      await until(() => stats().connections === 0)
+    }
+    expect(stats()).toMatchObject({ lostConnections: 0, recoveries: 0, recoveryTime: 0 })
+  })
+
   it('hold as many bytes as the events of all streams, give or take the room in their last pages', async () => {
     const { call, stats } = await served()
     const calls = [await call(1), await call(2), await call(3)]

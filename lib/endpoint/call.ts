@@ -1,0 +1,544 @@
+// A request on its way through the endpoint, and all that its response leads to.
+//
+//   undecided ─┬─▶ passed               the response is as it would be without us
+//              ├─▶ gathering ──▶ ended  its head is made and not sent; then all leaves in one write
+//              │       │
+//              └───────┴───────▶ live   a stream has what the endpoint writes (`ResponseCapture`)
+//
+// A call gathers until the end of the tick in which its endpoint gives the head of an event stream.
+// Between the two only microtasks run: no socket can close meanwhile, so nothing has to be held.
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { now } from '../protocol/clock.js'
+import { label } from '../protocol/event-id.js'
+import { isObject, isOversizedId, isResponse, type RequestId } from '../protocol/json-rpc.js'
+import { isJsonText } from '../protocol/media-types.js'
+import { dataInText } from '../protocol/sse-lines.js'
+import type { DueQueue } from '../streams/due-queue.js'
+import { isNotificationText, messagesInText } from '../streams/outstanding-requests.js'
+import { Record } from '../streams/record.js'
+import type { StreamState } from '../streams/stream-types.js'
+import { looksLikeStream, ResponseHead, untransformed } from '../http/captured-head.js'
+import { setView } from '../http/captured-wire.js'
+import type { Capture, ResponseCaptureHost, ResponseTaker } from '../http/capture-types.js'
+import { callbackIn, hasChunk, textIn, tooLate } from '../http/chunk.js'
+import { type Front, frontOf, hearsRequest } from '../http/deferred-events.js'
+import {
+  HandlerContext,
+  inSameContext,
+  isInContext,
+  runInContext,
+  runOutsideContext
+} from '../http/handler-context.js'
+import { type HeadArguments, isAbortedByNode } from '../http/node-internals.js'
+import {
+  type CapturingLayer,
+  isCacheControl,
+  type Layer,
+  patchedResponse,
+  type PatchedResponse
+} from '../http/patched-response.js'
+import { ResponseCapture } from '../http/response-capture.js'
+import { foldHeaders, statusLineIn } from '../http/response-headers.js'
+import { facadeOf, setSocket, showSocket } from '../http/sockets.js'
+import { warnOfThrow } from '../http/warnings.js'
+import {
+  heldBadRequest,
+  holdBadRequest,
+  type InitializeAnswer,
+  noteStatus,
+  watchInitializeJson
+} from './outcome.js'
+import type { RequestContext } from './request-context.js'
+import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
+import { applyPreference, setStreamHeaders, withdrawPreference } from './stream-headers.js'
+
+type Phase = 'undecided' | 'passed' | 'gathering' | 'ended' | 'live'
+
+const NO_IDS: readonly RequestId[] = []
+const BAD_REQUEST = 400
+
+/** What clients get while an endpoint is slow. */
+export interface SlowAnswers {
+  /** Whether the client of a request gets something if its answer takes long. */
+  concerns(request: RequestContext): boolean
+  /** Where it waits for its endpoint; `undefined`: however long that takes. */
+  queueFor(request: RequestContext): DueQueue | undefined
+  /** It has waited there. */
+  waited(call: Call): void
+}
+
+export class Call extends HandlerContext implements CapturingLayer, ResponseCaptureHost {
+  readonly request: RequestContext
+  /** From here to the wire. */
+  readonly next: PatchedResponse
+  #phase: Phase = 'undecided'
+  #live: ResponseCapture | undefined
+  #runStream: RunStream | undefined
+  readonly #socket: Socket
+  readonly #front: Front
+  readonly #slow: SlowAnswers | undefined
+  readonly #taker: ResponseTaker | undefined
+  readonly #initialize: InitializeAnswer | undefined
+  /** Set where progress is reported. */
+  readonly #startedAt: number
+  /** Its client, which has not shown that it reads event streams, has waited once. */
+  hasWaited = false
+  // What is gathered
+  #events: string[] | undefined
+  #size = 0
+  #owed = NO_IDS
+  #sessionId: string | undefined
+  /** The sequence of the last error. */
+  #lastError = 0
+
+  /**
+   * @param slow `undefined`: its client just waits.
+   * @param taker decides about its response. Default: an event stream becomes a stream of ours.
+   */
+  constructor(request: RequestContext, slow?: SlowAnswers, taker?: ResponseTaker) {
+    const { instance, req, res, keyed, facts } = request
+    super(instance, instance.links?.for(request), inSameContext(waited))
+    this.request = request
+    this.#slow = slow
+    this.#taker = taker
+    this.#startedAt = instance.progress === undefined ? 0 : now()
+    this.isUntaken = taker === undefined && !request.profile.taken
+    // Before the response is held, which hides the client's `close` from those who listen later.
+    keyed?.join(res, () => undefined)
+    this.next = patchedResponse(res)
+    this.#socket = req.socket
+    this.#front = frontOf(req, res)
+    this.next.capture(this)
+    setView(res, undefined)
+    if (hearsRequest(req, this.#front)) this.goLive()
+    if (keyed !== undefined) {
+      // A client may ask for the response again, so its close is held from now on.
+      applyPreference(request, res)
+      this.response.keep()
+    }
+    if (taker !== undefined) return
+    if (facts.isInitialize || request.isUnread) this.#initialize = watchInitializeJson(request)
+    if (facts.isInitialize) this.#stream.initialize = this.#initialize
+    keyed?.record(res, this.response)
+  }
+
+  /** Lets the endpoint work on it. @param ours answers in the endpoint's place. */
+  run(ours?: () => unknown): void {
+    const { request } = this
+    if (this.#live !== undefined) holdBadRequest(request)
+    runInContext(this, ours ?? request.next)
+    request.release()
+    if (ours !== undefined || this.#slow === undefined || !this.isUndecided) return
+    this.#slow.queueFor(request)?.add(this)
+  }
+
+  /** The request is answered otherwise: the endpoint does not get it. */
+  withhold(): void {
+    this.request.release()
+  }
+
+  /** Its response, taken from the socket in as far as those behind us are concerned. */
+  get response(): ResponseCapture {
+    return this.#live ?? this.goLive()
+  }
+
+  /** Made on demand, as most calls are over in their first tick. */
+  get #stream(): RunStream {
+    return (this.#runStream ??= new RunStream(this, this.#startedAt))
+  }
+
+  /** The endpoint has not begun to answer. */
+  get isUndecided(): boolean {
+    const isOpen = this.#phase === 'undecided' || this.#live?.isDecided === false
+    return isOpen && !this.request.res.headersSent
+  }
+
+  override get state(): StreamState {
+    return this.#phase === 'ended' ? 'completed' : super.state
+  }
+
+  // A call that goes on without its client
+
+  /** Before `run`. `onAnswered` is called if the call will not, as the endpoint answers it. */
+  mayGoOnAlone(onAnswered: () => void): void {
+    this.#stream.onAnswered = onAnswered
+    this.isUntaken = false
+  }
+
+  /** `askedAs`: the id that the endpoint knows the call by. */
+  goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
+    const { isUndecided } = this
+    const { keyed, res } = this.request
+    // Its client has left, and cannot come back.
+    if (isUndecided && keyed === undefined && res.destroyed) return 'too-late'
+    if (!isUndecided && this.stream === undefined) return 'too-late'
+    const detachment = this.#stream.goOnAlone(interim, askedAs)
+    if (detachment === 'detached') this.stop()
+    return detachment
+  }
+
+  /** The wait is over: the client gets something in the endpoint's place. */
+  openInTheMeantime(meantime: InTheMeantime): void {
+    this.#stream.openInTheMeantime(meantime)
+  }
+
+  waited(): void {
+    this.#slow?.waited(this)
+  }
+
+  // Whether its response is taken
+
+  /** The endpoint's head is due; a response that passes is left alone. */
+  decide(args: HeadArguments, head = new ResponseHead(this.request.res, this.next, args)): void {
+    const plan = this.#plan(head)
+    if (plan === 'pass') this.#pass()
+    else if (plan === 'gather') this.#gather(args, head)
+    else if (plan === 'stream') {
+      this.response.takeHeaded(this.#stream)
+      this.#makeHead(args, head, () => this.#stream.setHeaders(this.next))
+    } else this.response.take(args, plan)
+  }
+
+  #plan(head: ResponseHead): Capture | 'gather' | 'stream' | 'pass' {
+    this.stop()
+    if (this.#taker !== undefined) return this.#taker.take(head) ?? 'pass'
+    const { request } = this
+    if (request.isUnread) request.learnParsed()
+    const { instance, owner, second, facts } = request
+    noteStatus(request, head.status)
+    if (request.isUnread && request.isOther) return this.#leave('not MCP')
+    if (facts.isInitialize) this.#noteSession(head)
+    if (!head.isStream) {
+      const instead = head.status === 409 ? second?.refused(this.response) : undefined
+      if (instead === undefined) return this.#leave(whyNoStream(head), false)
+      this.isUntaken = true
+      instance.debug('409 to a second listen channel: it follows the one there is')
+      return instead
+    }
+    second?.allowed()
+    if (!request.profile.taken && this.#runStream?.onAnswered === undefined)
+      return this.#leave('revision without resumption')
+    if (instance.isClosing) return this.#leave('closing')
+    const sessionId = this.#sessionIn(head)
+    this.#sessionId = sessionId
+    if (sessionId !== undefined && isOversizedId(sessionId))
+      return this.#leave('a session id that is too long to be remembered')
+    if (instance.eventStore?.isLeft === true) return this.#leave('option eventStore')
+    if (facts.isTooMany || facts.isOversized)
+      return this.#leave('more requests, or longer ids, than can be answered with errors')
+    if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) return 'gather'
+    return this.#stream.open(sessionId) ? 'stream' : this.#leave('everything is live and full')
+  }
+
+  /** There is nothing about it that only a stream has. */
+  #mayGather(sessionId: string | undefined): boolean {
+    const { instance, facts, method } = this.request
+    return (
+      this.#live === undefined &&
+      this.#runStream === undefined &&
+      method === 'POST' &&
+      facts.requestIds.length > 0 &&
+      instance.connections.mostGathered > 0 &&
+      !this.isToDisconnect &&
+      this.request.announcementIn(sessionId) === undefined
+    )
+  }
+
+  #sessionIn(head: ResponseHead): string | undefined {
+    const { instance, session } = this.request
+    const named = head.header('mcp-session-id')
+    return named === undefined ? session : instance.sessions.nameOf(named)
+  }
+
+  #noteSession(head: ResponseHead): void {
+    const { instance, owner, facts } = this.request
+    const initialize = this.#initialize
+    if (initialize === undefined) return
+    this.#stream.initialize = initialize
+    const id = head.header('mcp-session-id')
+    const named = id === undefined ? undefined : instance.sessions.nameOf(id)
+    if (isOversizedId(named)) return
+    initialize.sessionId = named
+    if (named !== undefined && facts.isOfKnownClient)
+      instance.sessions.noteReadsEvents(owner, named)
+  }
+
+  /** @param why for the debug log; '': no line, as nobody would expect a stream. */
+  #leave(why: string, isStream = true): 'pass' {
+    this.isUntaken = true
+    this.#runStream?.onAnswered?.()
+    // A stream that is not kept cannot be given again: the endpoint is to see its client leave.
+    const { instance, method, res, keyed } = this.request
+    if (isStream && keyed !== undefined) {
+      withdrawPreference(res)
+      keyed.giveUp()
+    }
+    if (why !== '') instance.debug('%s response left alone: %s', method, why)
+    return 'pass'
+  }
+
+  // CapturingLayer
+
+  get isTaken(): boolean | undefined {
+    if (this.#live !== undefined) return this.#live.isTaken
+    return this.#phase === 'undecided' ? undefined : this.#phase !== 'passed'
+  }
+
+  get hasHead(): boolean {
+    return this.next.hasHead
+  }
+
+  writeHead(args: readonly unknown[]): ServerResponse {
+    // Behind a head, Node says that it is too late.
+    if (this.#phase !== 'undecided') return this.next.writeHead(args)
+    const held = args[0] === BAD_REQUEST ? heldBadRequest(this.request) : undefined
+    if (held !== undefined) return held.writeHead(args)
+    this.decide(args as HeadArguments)
+    return this.isTaken === true ? this.request.res : this.next.writeHead(args)
+  }
+
+  /** Nothing is left to do: the response may get its methods back. */
+  #pass(): void {
+    if (this.#live !== undefined) return this.#live.leave()
+    this.#phase = 'passed'
+    this.next.release()
+  }
+
+  write(args: readonly unknown[]): boolean {
+    const held = this.#holdImplied()
+    if (held !== undefined) return held.write(args)
+    if (this.#phase === 'undecided') this.#implyHead()
+    if (this.#phase === 'gathering' && !this.#add(args)) this.goLive()
+    if (this.#live !== undefined) return this.#live.write(args)
+    if (this.#phase === 'passed') return this.next.write(args)
+    const isOver = this.#phase === 'ended'
+    const callback = callbackIn(args)
+    if (callback !== undefined) process.nextTick(callback, isOver ? tooLate('write', true) : null)
+    return !isOver
+  }
+
+  end(args: readonly unknown[]): ServerResponse {
+    const { res } = this.request
+    const held = this.#holdImplied()
+    if (held !== undefined) return held.end(args)
+    if (this.#phase === 'undecided') this.#implyHead()
+    if (this.#phase === 'gathering') {
+      const isTaken = !hasChunk(args) || this.#add(args)
+      if (isTaken && this.#isWhole) return this.#finish(args)
+      return this.goLive().end(isTaken ? [callbackIn(args)] : args)
+    }
+    if (this.#live !== undefined) return this.#live.end(args)
+    if (this.#phase !== 'ended') return this.next.end(args)
+    const callback = callbackIn(args)
+    if (callback !== undefined)
+      process.nextTick(callback, tooLate(hasChunk(args) ? 'write' : 'end', true))
+    return res
+  }
+
+  flushHeaders(): void {
+    if (this.#phase === 'undecided') this.#implyHead()
+    if (this.#live !== undefined) this.#live.flushHeaders()
+    else if (this.#phase !== 'gathering') this.next.flushHeaders()
+  }
+
+  setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
+    return this.next.setHeader(name, value)
+  }
+
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    const { next, request } = this
+    const value = next.getHeader(name)
+    if (this.#phase !== 'undecided' || !isCacheControl(name)) return value
+    const isStream = looksLikeStream(request.res, next.getHeader('Content-Type'))
+    return isStream ? untransformed(value) : value
+  }
+
+  implicitHeader(): void {
+    this.next.implicitHeader()
+  }
+
+  destroy(error?: Error): ServerResponse {
+    if (this.#phase === 'gathering') return this.goLive().destroy(error)
+    // What has been ended is on its way to the client.
+    const isOver = this.#phase === 'ended' && !isAbortedByNode(error) && isInContext(this)
+    return isOver ? this.request.res : this.next.destroy(error)
+  }
+
+  /** Its client may have been told so of a session that is lost. */
+  #holdImplied(): Layer | undefined {
+    const { request } = this
+    const isDue = this.#phase === 'undecided' && request.res.statusCode === BAD_REQUEST
+    return isDue ? heldBadRequest(request) : undefined
+  }
+
+  /** By `writeHead` of the response, as Node does it: those behind us may have patched that. */
+  #implyHead(): void {
+    const { res } = this.request
+    const args: HeadArguments = [res.statusCode]
+    const head = new ResponseHead(res, this.next, args)
+    // Only if it may be taken: without an explicit head, Node computes the length of a body.
+    if (head.isStream) res.writeHead(res.statusCode)
+    if (this.#phase === 'undecided') this.decide(args, head)
+  }
+
+  // What is gathered
+
+  #gather(args: HeadArguments, head: ResponseHead): void {
+    const { next, request } = this
+    const { instance, req, res, facts } = request
+    this.#phase = 'gathering'
+    this.#owed = facts.requestIds
+    instance.connections.gathering.add(this)
+    showSocket(req, res, facadeOf(this.#socket))
+    this.#makeHead(args, head, () => setStreamHeaders(request, this.id, next))
+  }
+
+  /** As the endpoint wants it, with what `setHeaders` sets. It leaves at the end of this tick. */
+  #makeHead(args: HeadArguments, head: ResponseHead, setHeaders: () => void): void {
+    const { next, request } = this
+    process.nextTick(headDue, this)
+    try {
+      foldHeaders(head.given, (name, value) => next.setHeader(name, value))
+      request.res.removeHeader('Content-Length')
+      setHeaders()
+      next.writeHead(statusLineIn(args))
+    } catch (error) {
+      // Middleware in front, at a head that its endpoint has given in good faith.
+      this.response.failed(error as Error)
+    }
+  }
+
+  /** `false`: it is no event that can be gathered. */
+  #add([chunk, encoding]: readonly unknown[]): boolean {
+    const text = textIn(chunk, encoding)
+    const dataFrom = text === undefined ? 0 : dataInText(text)
+    if (text === undefined || dataFrom === 0) return false
+    const size = this.#size + Buffer.byteLength(text)
+    if (size > this.request.instance.connections.mostGathered) return false
+    if (!isNotificationText(text, dataFrom) && !this.#noteResponses(text, dataFrom)) return false
+    this.#size = size
+    if (this.#events === undefined) this.#events = [text]
+    else this.#events.push(text)
+    return true
+  }
+
+  /** `false`: it asks the client, or answers what nobody has asked. */
+  #noteResponses(text: string, from: number): boolean {
+    for (const message of messagesInText(text.slice(from))) {
+      if (!isResponse(message)) return false
+      const at = this.#owed.indexOf(message.id)
+      if (at < 0) return false
+      this.#owed = this.#owed.length === 1 ? NO_IDS : this.#owed.filter((_id, i) => i !== at)
+      if ('error' in message || (isObject(message.result) && message.result['isError'] === true))
+        this.#lastError = (this.#events?.length ?? 0) + 1
+    }
+    return true
+  }
+
+  /** All has been answered, and nothing asked for that only a stream has. */
+  get #isWhole(): boolean {
+    const isThere = !this.request.res.destroyed && !this.#socket.destroyed
+    return this.#owed.length === 0 && !this.isToDisconnect && isThere
+  }
+
+  /** Sends all of it, and keeps it. */
+  #finish(args: readonly unknown[]): ServerResponse {
+    const { request, next, id } = this
+    const { instance, res, owner, profile, facts } = request
+    const callback = callbackIn(args)
+    this.#phase = 'ended'
+    this.stop()
+    const { requestIds } = facts
+    const sessionId = this.#sessionId
+    const init = { id, kind: 'request' as const, owner, requestIds, sessionId, profile }
+    const record = Record.of(init, this.#events ?? [], this.#lastError)
+    this.#events = undefined
+    const text = instance.connections.openingOf(record, profile) + (record.text ?? '')
+    instance.table.announce(record)
+    instance.debug(
+      'stream %s answers %s',
+      () => label(this),
+      () => facts.inWords
+    )
+    instance.table.keep(record)
+    if (callback !== undefined) process.nextTick(callback)
+    setSocket(res, this.#socket)
+    try {
+      runOutsideContext(() => next.end([text, 'latin1']))
+    } catch (error) {
+      warnOfThrow(error)
+      res.destroy()
+    }
+    instance.connections.leaving(this.#socket, res)
+    return res
+  }
+
+  /** From here on, a stream has what the endpoint writes, and what it has written so far. */
+  goLive(): ResponseCapture {
+    const { request, next } = this
+    if (this.#live !== undefined) return this.#live
+    const isGathering = this.#phase === 'gathering'
+    if (isGathering) showSocket(request.req, request.res, this.#socket)
+    const live = new ResponseCapture(request.req, next, this, this.#front)
+    this.#live = live
+    this.#phase = 'live'
+    if (!isGathering) return live
+    this.stop()
+    // Room for it was made before its head.
+    if (this.#stream.open(this.#sessionId, true)) live.takeHeaded(this.#stream)
+    for (const event of this.#events ?? []) live.write([event])
+    this.#events = undefined
+    return live
+  }
+
+  headDue(): void {
+    if (this.#phase === 'gathering') this.goLive()
+    this.#live?.headDue()
+  }
+
+  override socketEnded(socket: unknown): boolean {
+    if (this.request.req.socket !== socket) return false
+    if (this.#phase === 'gathering') return this.goLive().abort()
+    return this.#live?.wire.socketEnded() ?? this.#phase === 'ended'
+  }
+
+  // ResponseCaptureHost
+
+  isInsideHandler(): boolean {
+    return isInContext(this)
+  }
+
+  runInside<T>(work: () => T): T {
+    return runInContext(this, work)
+  }
+
+  brokenOff(): void {
+    if (this.#taker !== undefined) return this.#taker.brokenOff()
+    this.request.keyed?.abandon()
+  }
+
+  goesOnAlone(): void {
+    if (this.#taker !== undefined) return this.#taker.goesOnAlone()
+    this.#runStream?.goesOnAlone()
+  }
+}
+
+function waited(this: Call): void {
+  this.waited()
+}
+
+function headDue(call: Call): void {
+  call.headDue()
+}
+
+/** Why a response is no stream; '' if nobody would expect one. */
+function whyNoStream(head: ResponseHead): string {
+  const { status, type = '' } = head
+  if (status === 202 || status === 204 || status === 304) return ''
+  if (status !== 200) return `status ${status}`
+  if (isJsonText(type)) return ''
+  const encoding = head.header('content-encoding')
+  if (encoding !== undefined) return `it is encoded (${encoding})`
+  return `it is ${type === '' ? 'of no type' : type}`
+}
