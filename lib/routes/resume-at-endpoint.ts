@@ -30,7 +30,8 @@ export function eventIdIn({ method, lastEventId }: Context): EventId | undefined
 }
 
 async function find(context: Context, eventId: EventId): Promise<Answer | undefined> {
-  const found = await context.instance.directory.find('stream', eventId.streamId)
+  const { directory, table } = context.instance
+  const found = table.current(await directory.find('stream', eventId.streamId))
   // A client that has left must not take over from a connection that is alive.
   if (!canAnswer(context.res)) return () => undefined
   const why = authorize(context, found, 'endpoint', eventId.sequence)

@@ -9,12 +9,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import { currentStream, type DiagnosticName } from '../../../lib/index.js'
 import { happenings } from '../../helpers/happenings.js'
-import { callTool, headersFor, notification, request, result } from '../../helpers/mcp.js'
+import { callTool, ended, headersFor, notification, request, result } from '../../helpers/mcp.js'
 import { gatherAtMost } from '../../helpers/gathering.js'
 import { serve } from '../../helpers/serve.js'
 import { requestText } from '../hardening/wire.js'
 import { exchange } from '../mounting/on-the-wire.js'
-import { blockOf, type Behave, NOTE, RESULT, SSE_TYPE } from './setup.js'
+import { blockOf, type Behave, NOTE, RESULT, serveCase, SSE_TYPE } from './setup.js'
 
 const OTHERS = blockOf(result(7, {}))
 const QUESTION = blockOf(request('q', 'ping'))
@@ -345,5 +345,42 @@ describe('a request that is', () => {
     ['initialize', { ...callTool(1, 'any'), method: 'initialize' }]
   ])('%s', async (_what, body) => {
     await bothWays(answers, [], {}, body)
+  })
+})
+
+describe('a call that is being gathered', () => {
+  it('counts as one that is live', async () => {
+    const seen: object[] = []
+    const served = await serveCase(res => {
+      res.writeHead(200, SSE_TYPE)
+      seen.push(served.streams.stats())
+      res.end(RESULT)
+    })
+    const response = await ended(served.call())
+    expect(response.messages()).toEqual([result(1, {})])
+    // The other one is the well-behaved stream.
+    expect(seen).toMatchObject([{ live: 2 }])
+  })
+
+  it('gets its answer to its client, though the middleware is closed in its tick', async () => {
+    const served = await serveCase(res => {
+      res.writeHead(200, SSE_TYPE).write(NOTE)
+      void served.streams.close()
+      res.end(RESULT)
+    })
+    const response = await ended(served.call())
+    expect(response.messages().at(-1)).toEqual(result(1, {}))
+    await served.expectNeighbourUnharmed()
+  })
+
+  it('is kept with what it was answered, though there is room for hardly anything', async () => {
+    const served = await serveCase(res => res.writeHead(200, SSE_TYPE).end(RESULT), {
+      maxStreams: 2
+    })
+    for (let i = 0; i < 3; i++) await ended(served.call())
+    const response = await ended(served.call())
+    const again = await served.again(response)
+    expect(again.messages()).toEqual([result(1, {})])
+    expect(served.streams.stats()).toMatchObject({ live: 1, finished: 1, evictions: 3 })
   })
 })

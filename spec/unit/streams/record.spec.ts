@@ -73,6 +73,7 @@ describe('a call that was over at once', () => {
     const { table, notices } = newTable({ window: 10_000 })
     const record = Record.of(init('a', { owner: 'me' }), [block(response()).toString()])
     expect(table.hasRoom('me')).toBe(true)
+    table.announce(record)
     table.keep(record)
     expect(notices.map(({ name, id }) => [name, id])).toEqual([
       ['created', record.id],
