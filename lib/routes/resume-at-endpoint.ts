@@ -60,7 +60,8 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   const { instance, lastEventId = '' } = context
   const { value: stream } = found
   const isListener = stream.kind === 'listen'
-  const isOver = hasAll(stream, cursor)
+  const isOver =
+    hasAll(stream, cursor) || (isListener && instance.isClosing && cursor === stream.last)
   if (isListener && (isOver || !stream.isKept)) return listenAgain(context, stream)
   if (isOver) return () => nothingLeft(context, stream)
   if (isListener || !stream.hasEvicted(cursor)) {
@@ -78,7 +79,8 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
 function listenAgain(context: Context, stream: Stream | Record): Answer | undefined {
   const { instance, req } = context
   const own = stream.endpointId
-  if (own === undefined) return forgetCursor(context, 'its listen channel is over')
+  if (own === undefined || instance.isClosing)
+    return forgetCursor(context, 'its listen channel is over')
   instance.debug('listen channel %s is over: the endpoint goes on with it', label(stream))
   replaceHeader(req, 'last-event-id', own)
   context.lastEventId = own
