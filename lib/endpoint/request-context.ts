@@ -19,7 +19,6 @@ import {
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
 import { isForeignOrigin, pathOf } from '../access/guards.js'
-import type { BodyLimits } from '../http/read-ahead.js'
 import { isLoopback } from '../http/loopback.js'
 import type { SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
@@ -224,11 +223,6 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** Bytes of memory that it takes as long as the endpoint holds it, roughly. */
   get memory(): number {
     return memoryOfRequest(this.req, this.#memory)
-  }
-
-  get bodyLimits(): BodyLimits {
-    const { bodies: budget, maxBodyBytes: limit } = this.instance
-    return { limit, budget, owner: this.owner }
   }
 
   learn({ body, text, memory }: KnownBody): void {

@@ -4,12 +4,10 @@ import { MOST_ID_LENGTH } from '../protocol/json-rpc.js'
 import { Call } from '../endpoint/call.js'
 import { holdBadRequest, watchOutcome } from '../endpoint/outcome.js'
 import type { Worker } from '../endpoint/feature.js'
-import type { Answer, Context } from './route.js'
+import type { Answer, Context, Handler } from './route.js'
 
-export function endpoint(context: Context): Answer {
-  // For calls that may become tasks, or have tokens; and for answers in the endpoint's place.
-  const worker = context.method === 'POST' ? workerFor(context) : undefined
-  return () => workOn(context, worker)
+export function endpoint(): Handler {
+  return work
 }
 
 /** Of the first feature that has one. */
@@ -21,8 +19,10 @@ function workerFor(context: Context): Worker | undefined {
   return undefined
 }
 
-function workOn(context: Context, worker: Worker | undefined): void {
+function work(context: Context): void {
   const { instance, method, facts, next } = context
+  // For calls that may become tasks, or have tokens; and for answers in the endpoint's place.
+  const worker = method === 'POST' ? workerFor(context) : undefined
   if (facts.isTooMany) {
     instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
     return void (worker?.kind === 'answer' ? worker.answer : next)()

@@ -1,5 +1,5 @@
 // What a route is, and how the first route that has an answer is found.
-import type { Answer, CallKeys, Feature, LastingSessions, Turns } from '../endpoint/feature.js'
+import type { CallKeys, Feature, LastingSessions, Turns } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
@@ -35,8 +35,11 @@ export type OtherInstancesCode = (
 
 export type { Answer } from '../endpoint/feature.js'
 
+/** Answers a request. */
+export type Handler = (context: Context) => unknown
+
 /** `undefined`: the request is for one of the next routes. */
-export type Route = (context: Context) => Answer | undefined | Promise<Answer | undefined>
+export type Route = (context: Context) => Handler | undefined | Promise<Handler | undefined>
 
 /** A route is asked about requests that are special to it. */
 export interface Row {
@@ -75,8 +78,8 @@ export function walk(context: Context, rows: readonly Row[], from = 0): void {
     // A route that has to wait: the next ones are asked if it has none.
     const given =
       answer instanceof Promise
-        ? answer.then(found => (found === undefined ? walk(context, rows, i + 1) : found()))
-        : answer()
+        ? answer.then(found => (found === undefined ? walk(context, rows, i + 1) : found(context)))
+        : answer(context)
     if (given instanceof Promise) settle(context, given)
     return
   }
@@ -102,7 +105,7 @@ export function passNotMcp({ instance, method, next }: RequestContext): void {
 }
 
 /** Removes a cursor that the endpoint does not know from a GET, for the next routes. */
-export function forgetCursor(context: Context, why: string): Answer | undefined {
+export function forgetCursor(context: Context, why: string): Handler | undefined {
   const { instance, req } = context
   instance.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)
   replaceHeader(req, 'last-event-id', undefined)
