@@ -5,14 +5,12 @@ import { StreamError } from '../protocol/errors.js'
 import { refuse } from '../http/reply.js'
 import { takeCarried } from '../http/loopback.js'
 import { watchOutcome } from '../endpoint/outcome.js'
-import { type Context, type Handler, passNotMcp, walk } from './route.js'
+import { type Answer, type Context, passNotMcp, walk } from './route.js'
 
-export function post({ method }: Context): Handler | undefined {
-  return method === 'POST' ? read : undefined
-}
-
-function read(context: Context): void {
+export function post(context: Context): 'given' | undefined {
+  if (context.method !== 'POST') return undefined
   readAhead(context, take)
+  return 'given'
 }
 
 function take(context: Context, body: KnownBody): void {
@@ -26,37 +24,31 @@ function take(context: Context, body: KnownBody): void {
 }
 
 /** A request for which the option `owner` has thrown or rejected: it is refused if it is MCP. */
-export function ownerFailed({
-  identity,
-  method,
-  hasMcpHeaders,
-  req
-}: Context): Handler | undefined {
+export function ownerFailed(context: Context): Answer | undefined {
+  const { instance, identity, req, res } = context
   if (identity.kind !== 'failed') return undefined
-  if (method !== 'POST' || hasMcpHeaders || streamNamesIn(req).length > 0) return refuseIt
-  return context => {
-    readAhead(context, (_context, { body }) => {
-      if (isMcpPost(context.accept, body)) refuseIt(context)
-      else passNotMcp(context)
-    })
+  const { cause } = identity
+  const refuseIt = (): void => {
+    const error = new StreamError('owner-failed', { cause })
+    instance.debug('owner failed: %O', cause)
+    instance.report(error, undefined)
+    refuse(res, 500, error.code)
   }
-}
-
-function refuseIt({ instance, identity, res }: Context): void {
-  const { cause } = identity as { readonly cause?: unknown }
-  const error = new StreamError('owner-failed', { cause })
-  instance.debug('owner failed: %O', cause)
-  instance.report(error, undefined)
-  refuse(res, 500, error.code)
+  if (context.method !== 'POST' || context.hasMcpHeaders || streamNamesIn(req).length > 0)
+    return refuseIt
+  const known = (_context: Context, { body }: KnownBody): void =>
+    isMcpPost(context.accept, body) ? refuseIt() : passNotMcp(context)
+  return () => readAhead(context, known)
 }
 
 /** The outcome of its message is noted, and its response passes untouched. */
-export function loopback({ instance, req, isOwn }: Context): Handler | undefined {
+export function loopback(context: Context): Answer | undefined {
+  const { instance, req, isOwn } = context
   if (!isOwn) return undefined
-  if (instance.surviving?.isOwn(req) === true) return context => context.next()
+  if (instance.surviving?.isOwn(req) === true) return () => context.next()
   const body = takeCarried(req)
-  if (body !== undefined || req.method === 'GET') return context => passOwn(context, { body })
-  return context => readAhead(context, passOwn)
+  if (body !== undefined || req.method === 'GET') return () => passOwn(context, { body })
+  return () => readAhead(context, passOwn)
 }
 
 function passOwn(context: Context, body: KnownBody): void {

@@ -11,7 +11,7 @@ import { endpoint } from './endpoint.js'
 import { reportEvicted } from './report-evicted.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import { follow, hasAll, nothingLeft } from './resume.js'
-import { type Context, forgetCursor, type Handler, type Route } from './route.js'
+import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 
 /** `undefined`: unknown, or another client's, which must not be told apart. */
 export const resume: Route = context => {
@@ -29,7 +29,7 @@ export function eventIdIn({ method, lastEventId }: Context): EventId | undefined
   return method === 'GET' && lastEventId !== undefined ? parseEventId(lastEventId) : undefined
 }
 
-async function find(context: Context, eventId: EventId): Promise<Handler | undefined> {
+async function find(context: Context, eventId: EventId): Promise<Answer | undefined> {
   const found = await context.instance.directory.find('stream', eventId.streamId)
   // A client that has left must not take over from a connection that is alive.
   if (!canAnswer(context.res)) return () => undefined
@@ -55,7 +55,7 @@ export function noteResumed({ instance }: RequestContext, { kind, value }: Found
     instance.sessions.noteResumed(owner, sessionId)
 }
 
-function answerFor(context: Context, found: FoundStream, cursor: number): Handler | undefined {
+function answerFor(context: Context, found: FoundStream, cursor: number): Answer | undefined {
   const { instance, lastEventId = '' } = context
   const { value: stream } = found
   const isListener = stream.kind === 'listen'
@@ -74,14 +74,14 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Handle
 }
 
 /** The endpoint has closed a listen channel: it goes on with it, where it knows its last event. */
-function listenAgain(context: Context, stream: Stream | Record): Handler | undefined {
+function listenAgain(context: Context, stream: Stream | Record): Answer | undefined {
   const { instance, req } = context
   const own = stream.endpointId
   if (own === undefined) return forgetCursor(context, 'its listen channel is over')
   instance.debug('listen channel %s is over: the endpoint goes on with it', label(stream))
   replaceHeader(req, 'last-event-id', own)
   context.lastEventId = own
-  return endpoint()
+  return () => endpoint(context)
 }
 
 /** Perhaps an id of the application. One with a request id is ours, and so are MCP's headers. */

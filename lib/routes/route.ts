@@ -1,5 +1,5 @@
 // What a route is, and how the first route that has an answer is found.
-import type { CallKeys, Feature, LastingSessions, Turns } from '../endpoint/feature.js'
+import type { Answer, CallKeys, Feature, LastingSessions, Turns } from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
@@ -35,11 +35,8 @@ export type OtherInstancesCode = (
 
 export type { Answer } from '../endpoint/feature.js'
 
-/** Answers a request. */
-export type Handler = (context: Context) => unknown
-
-/** `undefined`: the request is for one of the next routes. */
-export type Route = (context: Context) => Handler | undefined | Promise<Handler | undefined>
+/** `given`: it has answered. `undefined`: the request is for one of the next routes. */
+export type Route = (context: Context) => Answer | 'given' | undefined | Promise<Answer | undefined>
 
 /** A route is asked about requests that are special to it. */
 export interface Row {
@@ -75,11 +72,12 @@ export function walk(context: Context, rows: readonly Row[], from = 0): void {
     const { parts, ask } = rows[i] as Row
     const answer = (parts & context.parts) === 0 ? undefined : ask(context)
     if (answer === undefined) continue
+    if (answer === 'given') return
     // A route that has to wait: the next ones are asked if it has none.
     const given =
       answer instanceof Promise
-        ? answer.then(found => (found === undefined ? walk(context, rows, i + 1) : found(context)))
-        : answer(context)
+        ? answer.then(found => (found === undefined ? walk(context, rows, i + 1) : found()))
+        : answer()
     if (given instanceof Promise) settle(context, given)
     return
   }
@@ -105,7 +103,7 @@ export function passNotMcp({ instance, method, next }: RequestContext): void {
 }
 
 /** Removes a cursor that the endpoint does not know from a GET, for the next routes. */
-export function forgetCursor(context: Context, why: string): Handler | undefined {
+export function forgetCursor(context: Context, why: string): Answer | undefined {
   const { instance, req } = context
   instance.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)
   replaceHeader(req, 'last-event-id', undefined)

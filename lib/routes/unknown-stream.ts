@@ -4,7 +4,7 @@ import { type EventId, isGoneId, label } from '../protocol/event-id.js'
 import { errorResponse } from '../protocol/json-rpc.js'
 import { answer, canAnswer, noContent, relayAnswer } from '../http/reply.js'
 import { eventIdIn, mayBeOthers } from './resume-at-endpoint.js'
-import { type Context, forgetCursor, type Handler, type Route } from './route.js'
+import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 import { EVENT_STREAM_HEAD } from '../endpoint/stream-headers.js'
 import { lastErrors } from './report-evicted.js'
 
@@ -30,7 +30,7 @@ async function answerFor(
   context: Context,
   eventId: EventId,
   requestId: number
-): Promise<Handler | undefined> {
+): Promise<Answer | undefined> {
   const { instance, res } = context
   const admission = await instance.admissions.of(context, ADMITTED_FOR)
   if (admission.kind === 'refusal') {
