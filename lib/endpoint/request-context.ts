@@ -154,7 +154,7 @@ export class RequestFacts {
     else if (meta !== undefined)
       this.#readClient(message, meta[CLIENT_INFO], method === 'server/discover')
     const progressToken = meta?.['progressToken']
-    if (!isRequestId(progressToken)) return
+    if (progressToken === undefined || !isRequestId(progressToken)) return
     if (typeof progressToken === 'string' && isOversizedId(progressToken)) this.isOversized = true
     else if (isAsking) this.progressTokens = this.progressTokens.concat(progressToken)
   }
