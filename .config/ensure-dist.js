@@ -10,6 +10,8 @@ const changedAt = path => statSync(root + path, { throwIfNoEntry: false })?.mtim
 const sources = () => [
   'package.json',
   'tsconfig.json',
+  '.config/node-types.js',
+  '.config/tsup.config.js',
   ...readdirSync(`${root}lib`, { recursive: true }).map(file => `lib/${file}`)
 ]
 

@@ -111,7 +111,7 @@ export default defineConfig(
     },
     settings: {
       'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
-      // Packages that cannot be required, or not be bundled again: the build includes them.
+      // Built in (`tsup.config.js`), and so no dependencies of who installs the package.
       'import-x/core-modules': ['mime', 'nanoid', 'obug'],
       'import-x/resolver-next': [createNodeResolver({ extensionAlias: { '.js': ['.ts', '.js'] } })]
     },

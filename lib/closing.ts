@@ -62,6 +62,9 @@ export class Closing {
     instance.connections.endGathering()
     instance.isClosing = true
     others?.beginClosing(comesBackWithin)
+    const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
+    instance.connections.stopListening(spread)
+    others?.stopListening()
     this.#abandonAfter(others === undefined ? comesBackWithin : Infinity)
     for (const feature of features) feature.beginClosing?.(comesBackWithin)
     transports.beginClosing()
@@ -71,8 +74,7 @@ export class Closing {
       others !== undefined &&
       (await Promise.race([others.hasSuccessor(), expired.then(() => false)]))
     if (others !== undefined && !mayMove) this.#abandonAfter(comesBackWithin)
-    const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
-    instance.connections.beginClosing(spread, mayMove)
+    instance.connections.beginClosing(mayMove)
     if (mayMove) others.leave()
     const waiting = [instance.table.running.whenCallsOver()]
     if (others !== undefined) waiting.push(others.whenAnswered())
@@ -83,7 +85,6 @@ export class Closing {
         .then(() => others?.whenCallsOver()),
       expired
     ])
-    instance.connections.callsOver()
     await instance.connections.whenIdle()
     instance.connections.close()
     others?.cut()

@@ -29,7 +29,13 @@ import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
 import { TriggerTable } from './endpoint/triggers.js'
 import { routesOf } from './routes/index.js'
-import type { Context, OtherInstancesCode, Routes, RoutesInstance } from './routes/route.js'
+import {
+  type Context,
+  type OtherInstancesCode,
+  type Routes,
+  type RoutesInstance,
+  walk
+} from './routes/route.js'
 import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
 import { SharedStreams } from './wires/shared-streams.js'
@@ -117,6 +123,7 @@ export class Instance implements RoutesInstance {
       maxEntries: maxStreams,
       keptFor: keptFor(settings),
       keepAlive: settings.keepAlive,
+      answerAgain: context => walk(context, this.routes.byHead),
       mayBeRevived: session => this.surviving?.mayBeRevived(session) === true,
       changed: (state, tag) => {
         debug('backplane %s', state)

@@ -23,7 +23,7 @@ import { settle, walk } from './routes/route.js'
 import { share } from './wires/shared-streams.js'
 import { headerOf, isForeignOrigin } from './access/guards.js'
 import type { CookieCode, InstanceParts } from './endpoint/instance-parts.js'
-import { whenClosed } from './http/sockets.js'
+import { closeAfter, whenClosed } from './http/sockets.js'
 import type { CloseOptions } from './closing.js'
 import { debug, type RequestMessage } from './diagnostics.js'
 import { Instance } from './instance.js'
@@ -138,6 +138,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
   // Before more is read of them: `expectProperties` says what this saves behind Express.
   expectPatches(req, res)
   instance.others?.noteServer(req)
+  if (instance.isClosing) closeAfter(req, res)
   const identity = identify(instance, req, res)
   const pass = req.readableFlowing === true ? holdBody(req, res, next) : next
   if (!(identity instanceof Promise)) return arrive(instance, req, res, pass, identity)

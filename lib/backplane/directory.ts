@@ -63,8 +63,8 @@ export class SharedDirectory<S extends LookUps<S>> implements Directory<S> {
 
   readonly sessionEnded = (id: string): void => this.#link.names.delete('s', id)
 
-  where(kind: NameKind, name: string): Place | Promise<Place> {
-    if (kind === 'session') return this.#whereSession(name)
+  where(kind: NameKind, name: string, leaving: readonly string[] = []): Place | Promise<Place> {
+    if (kind === 'session') return this.#whereSession(name, leaving)
     if (kind === 'key') return this.#whereKey(name)
     // A name in another form is no id of any instance: this one answers that it is unknown.
     return isInstanceId(name) ? this.#at(tagOf(name)) : HERE
@@ -111,7 +111,7 @@ export class SharedDirectory<S extends LookUps<S>> implements Directory<S> {
     })
   }
 
-  #whereSession(id: string): Place | Promise<Place> {
+  #whereSession(id: string, leaving: readonly string[]): Place | Promise<Place> {
     const { names, tag, epoch } = this.#link
     const isHere =
       !this.#settings.forwardsSessions || names.has('s', id) || names.isAbsent('s', id, now())
@@ -125,19 +125,27 @@ export class SharedDirectory<S extends LookUps<S>> implements Directory<S> {
       if (!mayBeRevived) names.noteAbsent('s', id, now())
       return tag
     })
-    return mayBeRevived ? this.#reviver(id, place) : place
+    return mayBeRevived ? this.#reviver(id, place, leaving) : place
   }
 
-  /** Of the instances that are asked for a session whose own one is gone, one begins it again. */
-  async #reviver(id: string, where: Place | Promise<Place>): Promise<Place> {
+  /**
+   * Of the instances that are asked for a session whose own one is gone, or leaves, one begins it
+   * again.
+   */
+  async #reviver(
+    id: string,
+    where: Place | Promise<Place>,
+    leaving: readonly string[]
+  ): Promise<Place> {
     const place = await where
-    if (place.kind !== 'here' && place.kind !== 'lost') return place
-    const gone = place.kind === 'lost' ? place.instance : ''
+    const isServed = place.kind === 'remote' && !leaving.includes(place.instance)
+    if (isServed || place.kind === 'unreachable') return place
+    const before = place.kind === 'here' ? '' : place.instance
     const { names } = this.#link
     const next = await this.#patiently(() =>
-      names.claim('k', `revives ${id} ${gone}`, SESSION_TIME)
+      names.claim('k', `revives ${id} ${before}`, SESSION_TIME)
     )
-    return next.kind === 'lost' ? this.#reviver(id, next) : next
+    return next.kind === 'here' ? next : this.#reviver(id, next, leaving)
   }
 
   /** No instance seems to have a name. Rejects if keys may be lost, and be written again. */

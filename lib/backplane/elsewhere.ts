@@ -3,7 +3,7 @@
 import type { Message } from '../protocol/json-rpc.js'
 import type { Named } from '../endpoint/feature.js'
 import type { NameKind, Place } from '../streams/directory.js'
-import { isRelayed } from '../http/loopback.js'
+import { isRelayed, type RelayKind } from '../http/loopback.js'
 import { answerJson, canAnswer, noContent, refuse } from '../http/reply.js'
 import { isGoneId, parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { primerText } from '../protocol/sse-writer.js'
@@ -15,7 +15,7 @@ import { writeEventsHead } from '../endpoint/stream-headers.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { streamParameters } from '../protocol/link-header.js'
 import { isInstanceId } from './shared-names.js'
-import type { Answer, Context } from '../routes/route.js'
+import { type Answer, type Context, forgetCursor } from '../routes/route.js'
 import { RelayedResponse, type RelayParts } from './relay-out.js'
 import { answerKept, answerKeptCall, answerSaved } from './kept-answer.js'
 import { goneError, OWNER_GONE, tellGone } from './tell-gone.js'
@@ -28,11 +28,12 @@ export function elsewhereByHead(
   // A foreign page learns nothing about streams, so nothing is looked up for it.
   if (context.isForeign) return undefined
   const named = namedByHead(context)
-  const place = named && context.instance.directory.where(named.kind, named.name)
-  if (place === undefined) return undefined
+  if (named === undefined) return undefined
+  const leaving = relay.handedBack.of(context)
+  const place = context.instance.directory.where(named.kind, named.name, leaving)
   return place instanceof Promise
-    ? place.then(known => atPlace(context, relay, known))
-    : atPlace(context, relay, place)
+    ? place.then(known => atPlace(context, relay, named, known))
+    : atPlace(context, relay, named, place)
 }
 
 /** By what a message names: a token, a task, a stream, or a call that has asked its client. */
@@ -43,7 +44,7 @@ export function elsewhereByMessage(context: Context, relay: RelayParts): Answer 
   if (!(place instanceof Promise)) return undefined
   return async () => {
     const known = await place
-    if (known.kind === 'remote') return relayBody(context, relay, known.instance)
+    if (known.kind === 'remote') return relayBody(context, relay, known.instance, 'named')
     return answerLostPost(context, relay.link)
   }
 }
@@ -71,16 +72,51 @@ export function elsewhereByKey(
 function atPlace(
   context: Context,
   relay: RelayParts,
+  { kind: nameKind, name }: Named,
   place: Place
 ): Answer | undefined | Promise<Answer | undefined> {
-  if (place.kind === 'here') return undefined
+  if (place.kind === 'here') {
+    const before = relay.handedBack.of(context).at(-1)
+    if (nameKind === 'session' && before !== undefined) relay.moved.add(name, context.owner, before)
+    return undefined
+  }
   if (place.kind === 'unreachable') return () => refuseUnreachable(context)
   if (!canAnswer(context.res)) return () => undefined
   const { kind, instance } = place
-  if (kind === 'lost') return answerLost(context, relay.link, instance)
+  if (kind === 'lost') return afterLost(context, relay, instance)
+  // A listen channel, which that instance does not go on with.
+  const isOver = nameKind !== 'session' && relay.handedBack.of(context).includes(instance)
+  if (isOver && isResumed(context)) return withoutCursor(context, relay)
+  const relayKind = nameKind === 'session' || isResumed(context) ? 'in-session' : 'named'
   return context.method === 'POST'
-    ? () => readAndRelay(context, relay, instance)
-    : () => relayHead(context, relay, instance)
+    ? () => readAndRelay(context, relay, instance, relayKind)
+    : () => send(context, relay, instance, { kind: relayKind })
+}
+
+/** Whether it goes on with a stream at the URL of the endpoint. */
+function isResumed({ method, req, lastEventId }: Context): boolean {
+  return method === 'GET' && lastEventId !== undefined && streamNamesIn(req).length === 0
+}
+
+async function afterLost(
+  context: Context,
+  relay: RelayParts,
+  instance: string
+): Promise<Answer | undefined> {
+  const answer = await answerLost(context, relay.link, instance)
+  if (answer !== undefined || !isResumed(context)) return answer
+  return parseEventId(context.lastEventId ?? '')?.requestId === undefined
+    ? withoutCursor(context, relay)
+    : undefined
+}
+
+/** The stream of its cursor is over: its session, which may be elsewhere, begins another one. */
+function withoutCursor(
+  context: Context,
+  relay: RelayParts
+): Answer | undefined | Promise<Answer | undefined> {
+  const passed = forgetCursor(context, 'the instance of its listen channel leaves, or has gone')
+  return passed ?? elsewhereByHead(context, relay)
 }
 
 function begunAt(context: Context, relay: RelayParts, place: Place): Answer | undefined {
@@ -88,7 +124,7 @@ function begunAt(context: Context, relay: RelayParts, place: Place): Answer | un
     case 'here':
       return undefined
     case 'remote':
-      return () => relayBody(context, relay, place.instance)
+      return () => relayBody(context, relay, place.instance, 'named')
     case 'lost':
       return () => answerLostPost(context, relay.link)
     case 'unreachable':
@@ -96,28 +132,38 @@ function begunAt(context: Context, relay: RelayParts, place: Place): Answer | un
   }
 }
 
-/** Forwards a request whose body, if it has one, was not read. */
-function relayHead(context: Context, relay: RelayParts, tag: string): void {
-  send(context, relay, tag, undefined)
-}
-
-function relayBody(context: Context, relay: RelayParts, tag: string): void {
-  send(context, relay, tag, textOf(context))
+/** A request whose body, if it has one, was read. */
+export function relayBody(context: Context, relay: RelayParts, tag: string, kind: RelayKind): void {
+  send(context, relay, tag, { kind, body: textOf(context) })
 }
 
 /** If the other instance is lost, the body says which calls are lost with it. */
-function readAndRelay(context: Context, relay: RelayParts, tag: string): void {
+function readAndRelay(context: Context, relay: RelayParts, tag: string, kind: RelayKind): void {
   readAhead(context, (_context, body) => {
     context.learn(body)
-    send(context, relay, tag, textOf(context))
+    relayBody(context, relay, tag, kind)
   })
 }
 
-function send(context: Context, relay: RelayParts, tag: string, body: string | undefined): void {
-  const { instance, req, res, facts } = context
+interface Sending {
+  readonly kind: RelayKind
+  readonly body?: string | undefined
+}
+
+function send(context: Context, relay: RelayParts, tag: string, { kind, body }: Sending): void {
+  const { instance, method, req, res, facts } = context
   if (!canAnswer(res)) return
+  if (relay.handedBack.of(context).includes(tag)) return refuseUnreachable(context)
   const { debug, maxBodyBytes } = instance
   debugElsewhere(context, 'sent to %s', tag)
+  const handedBack = (): void => {
+    if (!canAnswer(res)) return
+    relay.handedBack.add(context, tag)
+    debugElsewhere(context, 'handed back by %s, which leaves', tag)
+    if (method === 'POST' && body === undefined)
+      return refuse(res, 503, 'closing', { 'Retry-After': '1' })
+    relay.answerAgain(context)
+  }
   const gone = (): void =>
     void goneMeanwhile(context, relay.link, tag).catch(() => {
       res.destroy()
@@ -125,12 +171,14 @@ function send(context: Context, relay: RelayParts, tag: string, body: string | u
   new RelayedResponse(req, res, {
     relay,
     tag,
+    kind,
     maxBodyBytes,
     debug,
     body,
     primer: primerOf(context),
     requestIds: facts.requestIds,
-    gone
+    gone,
+    handedBack
   }).begin()
 }
 

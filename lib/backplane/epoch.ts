@@ -20,13 +20,21 @@ const SLICES = 5
 /** Instances that are remembered. Each start of a process makes a new one. */
 const MOST_PEERS = 10_000
 
+interface EpochHost {
+  /** To an instance, or to all others. */
+  readonly send: (frame: Uint8Array, to?: string) => void
+  /** Called when another instance has left. */
+  readonly left: (tag: string) => void
+}
+
 export class Epoch {
   readonly #backplane: Backplane
   readonly #names: SharedNames
   readonly #life: Life
-  readonly #send: (frame: Uint8Array, to?: string) => void
+  readonly #host: EpochHost
   /** The other instances, and the epoch in which each has written all its names. */
   readonly #peers = new Map<string, string>()
+  readonly #leaving = new Set<string>()
   /** The epoch in which this instance has written all its names; empty: none yet. */
   #current = ''
   /** When that was found to be the epoch. */
@@ -44,22 +52,21 @@ export class Epoch {
   /** Called when another instance says that it lives and does not leave. */
   #onStaying = (): void => undefined
 
-  /** @param send to an instance, or to all others. */
-  constructor(
-    backplane: Backplane,
-    names: SharedNames,
-    life: Life,
-    send: (frame: Uint8Array, to?: string) => void
-  ) {
+  constructor(backplane: Backplane, names: SharedNames, life: Life, host: EpochHost) {
     this.#backplane = backplane
     this.#names = names
     this.#life = life
-    this.#send = send
+    this.#host = host
   }
 
   /** The tags of the other instances, the one that was heard of last at the end. */
   get peers(): Iterable<string> {
     return this.#peers.keys()
+  }
+
+  /** Those that have not said that they are about to leave. */
+  get staying(): readonly string[] {
+    return [...this.#peers.keys()].filter(tag => !this.#leaving.has(tag))
   }
 
   /** Whether an instance was never heard of, though the keys are whole. Rejects if unknown. */
@@ -89,8 +96,13 @@ export class Epoch {
 
   async #isGone(tag: string): Promise<boolean> {
     if ((await this.#life.look(tag)) !== 'gone') return false
-    this.#peers.delete(tag)
+    this.#forget(tag)
     return true
+  }
+
+  #forget(tag: string): void {
+    this.#peers.delete(tag)
+    this.#leaving.delete(tag)
   }
 
   /** There is a new connection. */
@@ -168,12 +180,16 @@ export class Epoch {
   heard(from: string, frame: Buffer): boolean {
     const [flags] = frame
     if (flags === undefined) return false
-    this.#peers.delete(from)
-    if ((flags & LEFT) !== 0) return true
+    this.#forget(from)
+    if ((flags & LEFT) !== 0) {
+      this.#host.left(from)
+      return true
+    }
     const epoch = frame.toString('latin1', 1)
     this.#peers.set(from, epoch)
+    if ((flags & LEAVES) !== 0) this.#leaving.add(from)
     const [oldest] = this.#peers.keys()
-    if (this.#peers.size > MOST_PEERS) this.#peers.delete(oldest as string)
+    if (this.#peers.size > MOST_PEERS) this.#forget(oldest as string)
     if (epoch !== this.#current) void this.check()
     if ((flags & ASKS) !== 0 && this.#current !== '') this.#tell(0, from)
     if ((flags & LEAVES) === 0) this.#onStaying()
@@ -199,7 +215,7 @@ export class Epoch {
 
   #tell(flags: number, to?: string): void {
     const all = flags | (this.#isLeaving ? LEAVES : 0)
-    this.#send(Buffer.concat([Uint8Array.of(all), Buffer.from(this.#current, 'latin1')]), to)
+    this.#host.send(Buffer.concat([Uint8Array.of(all), Buffer.from(this.#current, 'latin1')]), to)
   }
 }
 

@@ -1,15 +1,27 @@
 // One request of an instance to another, and the answer: a stream of bytes in each direction.
 import { type Chunk, type Consumer, Incoming, Outgoing, type Position } from './half-stream.js'
 
+/**
+ * Why an exchange ends too early: the other instance broke it off, or may be dead, or has left and
+ * knows nothing of it.
+ */
+export type Break = 'reset' | 'gone' | 'left'
+
 export interface ExchangeUser extends Consumer {
   /** There is room again after `write` has returned `false`. */
   readonly drained: () => void
-  /**
-   * Called once if it ends too early: the other broke it off (`reset`), or may be dead (`gone`).
-   */
-  readonly broken: (why: 'reset' | 'gone') => void
+  /** Called once if it ends too early. */
+  readonly broken: (why: Break) => void
   /** Called once in any case, after the last bytes were used or after either end broke it off. */
   readonly over?: () => void
+}
+
+/** For an exchange whose other end says nothing that matters. */
+export const UNUSED: ExchangeUser = {
+  bytes: () => true,
+  end: () => undefined,
+  drained: () => undefined,
+  broken: () => undefined
 }
 
 export interface ExchangeHost {
@@ -121,7 +133,7 @@ export class Exchange {
     this.#outgoing.repeat(this.#host.now(), after)
   }
 
-  broken(why: 'reset' | 'gone'): void {
+  broken(why: Break): void {
     if (this.#isOver) return
     this.#finish(false)
     this.#user?.broken(why)

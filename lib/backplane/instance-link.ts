@@ -85,9 +85,14 @@ export class InstanceLink {
       missing: time => this.epoch.missing(time),
       isStranger: tag => this.epoch.isStranger(tag)
     })
-    this.epoch = new Epoch(backplane, this.names, this.#life, (frame, to = ALL) =>
-      send(to, KIND.epoch, frame)
-    )
+    this.epoch = new Epoch(backplane, this.names, this.#life, {
+      send: (frame, to = ALL) => send(to, KIND.epoch, frame),
+      left: tag => {
+        this.#life.left(tag)
+        // It has broken off all that it knew of, and has said so before.
+        this.#relay.peerGone(tag, 'left')
+      }
+    })
     this.#timer = setInterval(() => this.#tick(), lease / TICKS)
     this.#timer.unref()
   }
@@ -132,6 +137,11 @@ export class InstanceLink {
   /** Finds out whether another instance lives. Never rejects. */
   look(tag: string): Promise<Liveness> {
     return this.#life.look(tag)
+  }
+
+  /** Whether an instance is known to have left, or to have died. */
+  hasLeft(tag: string): boolean {
+    return this.#life.known(tag).state === 'gone'
   }
 
   /** Leaves a mark before a client is told that its stream is lost. `false`: the instance lives. */
@@ -191,7 +201,7 @@ export class InstanceLink {
     void this.epoch.check()
     for (const peer of this.#relay.peers)
       void this.#life.look(peer).then(liveness => {
-        if (liveness === 'gone') this.#relay.peerGone(peer)
+        if (liveness === 'gone') this.#relay.peerGone(peer, 'gone')
       })
   }
 

@@ -106,6 +106,14 @@ export class Life {
     peer.liveness = undefined
   }
 
+  /** An instance has said that it has left. */
+  left(tag: string): void {
+    const peer = this.#peers.get(tag)
+    peer.heardAt = -Infinity
+    peer.liveness = 'gone'
+    peer.judgedAt = this.#host.now()
+  }
+
   /** To be called several times per lease. */
   tick(): void {
     const now = this.#host.now()

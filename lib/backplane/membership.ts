@@ -8,17 +8,23 @@ import type {
   OtherInstances,
   OtherInstancesHost
 } from '../endpoint/other-instances.js'
-import { isLoopback, isRelayed } from '../http/loopback.js'
+import { streamNamesIn } from '../endpoint/mcp-request.js'
+import { isLoopback, isRelayed, relayedWireOf } from '../http/loopback.js'
+import { canAnswer, noContent } from '../http/reply.js'
+import { closeAfter } from '../http/sockets.js'
 import { label } from '../protocol/event-id.js'
 import type { Answer, Context, RoutesInstance } from '../routes/route.js'
 import type { Keeper } from '../streams/directory.js'
 import type { Record } from '../streams/record.js'
 import { Stream } from '../streams/stream.js'
 import { SharedDirectory } from './directory.js'
-import { elsewhereByHead, elsewhereByKey, elsewhereByMessage } from './elsewhere.js'
+import { elsewhereByHead, elsewhereByKey, elsewhereByMessage, relayBody } from './elsewhere.js'
+import { type Exchange, type ExchangeUser, UNUSED } from './exchange.js'
 import { InstanceLink } from './instance-link.js'
 import { RelayedCalls, RelayedRequest } from './relay-in.js'
-import type { RelayParts } from './relay-out.js'
+import { MovedSessions } from './moved-sessions.js'
+import { HandedBack, type RelayParts } from './relay-out.js'
+import { encodeHead } from './relay-head.js'
 import { RelayedResponses } from './relayed-responses.js'
 import type { Backplane } from './types.js'
 
@@ -33,7 +39,7 @@ export class Membership implements OtherInstances<Context> {
   #server: Server | undefined
 
   /** @param instance its sessions are there already; nothing else is looked at before a request. */
-  constructor(backplane: Backplane, instance: RoutesInstance, host: OtherInstancesHost) {
+  constructor(backplane: Backplane, instance: RoutesInstance, host: OtherInstancesHost<Context>) {
     const { debug, sessions, sessionEnded } = instance
     const { maxEntries, keptFor, keepAlive } = host
     this.#instance = instance
@@ -44,7 +50,7 @@ export class Membership implements OtherInstances<Context> {
       accept: exchange => {
         const server = this.#server
         // No request has come to this instance yet, so that nothing that others look for is here.
-        if (server === undefined) return undefined
+        if (server === undefined) return handBack(exchange)
         return new RelayedRequest(exchange, server, this.#calls, debug)
       },
       leaseExpired: () => void abortDead(link, instance).catch(report),
@@ -58,10 +64,16 @@ export class Membership implements OtherInstances<Context> {
       get silences() {
         return instance.connections.silences
       },
-      responses: this.#responses
+      responses: this.#responses,
+      handedBack: new HandedBack(),
+      moved: new MovedSessions(link, maxEntries),
+      answerAgain: host.answerAgain
     }
     const forwardsSessions = backplane.sessions !== 'local'
     sessions.areShared = !forwardsSessions
+    const { moved } = this.#relay
+    const hasMoved = (session: string): boolean => moved.before(session) !== undefined
+    sessions.hasMoved = hasMoved
     this.directory = new SharedDirectory(host.here, link, {
       forwardsSessions,
       keyTime: keptFor,
@@ -92,11 +104,55 @@ export class Membership implements OtherInstances<Context> {
   }
 
   byHead(context: Context): Answer | undefined | Promise<Answer | undefined> {
-    return isRelayed(context.req) ? undefined : elsewhereByHead(context, this.#relay)
+    const place = comesFromHolder(context) ? undefined : elsewhereByHead(context, this.#relay)
+    if (context.method !== 'DELETE' || streamNamesIn(context.req).length > 0) return place
+    return place instanceof Promise
+      ? place.then(answer => this.#endsHere(context, answer))
+      : this.#endsHere(context, place)
   }
 
   byMessage(context: Context): Answer | undefined {
-    return isRelayed(context.req) ? undefined : elsewhereByMessage(context, this.#relay)
+    const { moved } = this.#relay
+    const answer = comesFromHolder(context) ? undefined : elsewhereByMessage(context, this.#relay)
+    const before = answer === undefined ? moved.before(context.session) : undefined
+    if (before === undefined) return answer
+    if (moved.isForBefore(context)) return () => relayBody(context, this.#relay, before, 'named')
+    moved.tell(context, before)
+    return undefined
+  }
+
+  /** A session that ends here ends for its calls at another instance, too. */
+  #endsHere(context: Context, elsewhere: Answer | undefined): Answer | undefined {
+    const { moved } = this.#relay
+    const before = elsewhere === undefined ? moved.before(context.session) : undefined
+    if (before !== undefined) moved.tell(context, before)
+    return elsewhere
+  }
+
+  elsewhere(context: Context): Answer | undefined {
+    const { req, res } = context
+    const wire = relayedWireOf(req)
+    if (wire !== undefined && wire.kind !== 'named')
+      return () => {
+        wire.isHandedBack = true
+        noContent(res)
+      }
+    const tried = this.#relay.handedBack.of(context)
+    // Who listens comes again, and not to this instance.
+    const isPassedOn = context.method === 'POST' && wire === undefined
+    if (!isPassedOn || tried.includes(NO_OTHER)) return undefined
+    return () => this.#passOn(context, tried)
+  }
+
+  async #passOn(context: Context, tried: readonly string[]): Promise<void> {
+    const { link, handedBack, answerAgain } = this.#relay
+    for (const tag of link.epoch.staying) {
+      if (tried.includes(tag) || (await link.look(tag)) !== 'alive') continue
+      if (canAnswer(context.res)) closeAfter(context.req, context.res)
+      return relayBody(context, this.#relay, tag, 'passed-on')
+    }
+    handedBack.add(context, NO_OTHER)
+    if (canAnswer(context.res)) answerAgain(context)
   }
 
   byKey(context: Context): Promise<Answer | undefined> | undefined {
@@ -127,9 +183,14 @@ export class Membership implements OtherInstances<Context> {
 
   beginClosing(comesBackWithin: number): void {
     this.#isLeaving = true
+    this.#link.names.beginClosing()
     const { table, keys } = this.#instance
     for (const record of table.endedSince(comesBackWithin)) this.#keep(record)
     keys?.keepSince(comesBackWithin)
+  }
+
+  stopListening(): void {
+    this.#responses.stopListening()
   }
 
   hasSuccessor(): Promise<boolean> {
@@ -165,6 +226,22 @@ export class Membership implements OtherInstances<Context> {
     } else
       debug('stream %s: too much for others to find once this instance has gone', label(record))
   }
+}
+
+/** In the place of a tag: no other instance can begin a request. */
+const NO_OTHER = ''
+
+/** Nothing is begun here. */
+function handBack(exchange: Exchange): ExchangeUser {
+  exchange.write(encodeHead({ isHandedBack: true, status: 503, headers: [] }))
+  exchange.end()
+  return UNUSED
+}
+
+/** An instance has sent it here, as what it names is here. */
+function comesFromHolder({ req }: Context): boolean {
+  const wire = relayedWireOf(req)
+  return wire !== undefined && wire.kind !== 'passed-on'
 }
 
 /** Aborts the calls whose clients have been told by another instance that they are lost. */

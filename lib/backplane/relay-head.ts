@@ -1,13 +1,14 @@
 // The head of a forwarded request or response: JSON ahead of the body, behind its length.
 import type { IncomingMessage } from 'node:http'
 import { headersWhere } from '../access/guards.js'
-import { socketFactsOf, type SocketFacts } from '../http/loopback.js'
+import { type RelayKind, socketFactsOf, type SocketFacts } from '../http/loopback.js'
 import { isPlainEncoding } from '../http/response-headers.js'
 import { parseStreamName } from '../protocol/event-id.js'
 import { findLink, STREAM_PARAMETER, STREAM_RELATION } from '../protocol/link-header.js'
 import { isEventStreamType } from '../protocol/media-types.js'
 
 export interface RequestHead {
+  readonly kind: RelayKind
   readonly method: string
   readonly url: string
   /** Names and values in turn, as in `rawHeaders` of Node. */
@@ -17,6 +18,8 @@ export interface RequestHead {
 }
 
 export interface RelayedHead {
+  /** The other instance leaves, and has not begun it: it is to be answered elsewhere. */
+  readonly isHandedBack: boolean
   readonly status: number
   readonly headers: readonly (readonly [string, readonly string[]])[]
 }
@@ -80,7 +83,11 @@ const OF_BODY = /^content-(?:length|encoding|type)$/i
 export type MountedRequest = IncomingMessage & { readonly originalUrl?: string }
 
 /** @param body the body if it was read already; `undefined`: it follows as it comes. */
-export function requestHead(req: MountedRequest, body: string | undefined): RequestHead {
+export function requestHead(
+  req: MountedRequest,
+  kind: RelayKind,
+  body: string | undefined
+): RequestHead {
   const hasBody = body !== undefined
   const headers = headersWhere(
     req.rawHeaders,
@@ -91,5 +98,5 @@ export function requestHead(req: MountedRequest, body: string | undefined): Requ
     headers.push('Content-Type', 'application/json', 'Content-Length', length)
   }
   const url = req.originalUrl ?? req.url ?? '/'
-  return { method: req.method ?? 'GET', url, headers, socket: socketFactsOf(req.socket) }
+  return { kind, method: req.method ?? 'GET', url, headers, socket: socketFactsOf(req.socket) }
 }

@@ -51,9 +51,9 @@ export class RelayedRequest implements ExchangeUser {
 
   readonly over = (): void => this.#calls.delete(this)
 
-  #begin({ method, url, headers, socket }: RequestHead): ClientRequest {
+  #begin({ kind, method, url, headers, socket }: RequestHead): ClientRequest {
     if (method === 'POST') this.#calls.add(this)
-    const { client, server, wire } = relayedConnection(socket)
+    const { client, server, wire } = relayedConnection(socket, kind)
     const relayed = request({
       createConnection: () => client,
       method,
@@ -82,7 +82,8 @@ export class RelayedRequest implements ExchangeUser {
     const exchange = this.#exchange
     this.#response = response
     const status = response.statusCode ?? 502
-    const head = { status, headers: passedOnOf(response) }
+    const { isHandedBack } = wire
+    const head = { isHandedBack, status, headers: passedOnOf(response) }
     wire.isKeptAlive = takesComments(head)
     exchange.write(encodeHead(head))
     response.on('data', (chunk: Buffer) => {

@@ -1,7 +1,7 @@
 // A request for something that another instance has: it is forwarded whole, and its response is
 // passed on to the client as it is written there.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Exchange, ExchangeUser } from './exchange.js'
+import type { Break, Exchange, ExchangeUser } from './exchange.js'
 import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -18,7 +18,13 @@ import {
   writeGuarded
 } from '../http/reply.js'
 import { Timer } from '../streams/timer.js'
+import { headerOf } from '../access/guards.js'
+import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
+import type { RelayKind } from '../http/loopback.js'
+import { closeAfter } from '../http/sockets.js'
+import { parseEventId } from '../protocol/event-id.js'
+import type { Context } from '../routes/route.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import {
   encodeHead,
@@ -31,6 +37,7 @@ import {
   takesComments
 } from './relay-head.js'
 import type { InstanceLink } from './instance-link.js'
+import type { MovedSessions } from './moved-sessions.js'
 import type { RelayedResponses } from './relayed-responses.js'
 import { declareAndTell, tellBroken } from './tell-gone.js'
 
@@ -42,11 +49,17 @@ export interface RelayParts {
   /** Where responses that other instances write wait for that time. */
   readonly silences: DueQueue | undefined
   readonly responses: RelayedResponses
+  /** Instances that have handed a request back, and those that it was passed on to in vain. */
+  readonly handedBack: HandedBack
+  readonly moved: MovedSessions
+  /** Answers a request anew, which such an instance has handed back. */
+  readonly answerAgain: (context: Context) => void
 }
 
 interface RelayOptions {
   readonly relay: RelayParts
   readonly tag: string
+  readonly kind: RelayKind
   readonly maxBodyBytes: number
   readonly debug: (format: string, ...args: unknown[]) => void
   readonly body?: string | undefined
@@ -55,6 +68,8 @@ interface RelayOptions {
   readonly requestIds: readonly RequestId[]
   /** Called when it is gone before the client got anything but the head of an event stream. */
   readonly gone: () => void
+  /** Called when it leaves, or has left, and has begun nothing. */
+  readonly handedBack: () => void
 }
 
 /** Milliseconds for which the head of an event stream waits for the first bytes of its body. */
@@ -96,7 +111,7 @@ export class RelayedResponse implements ExchangeUser {
     res.on('drain', () => this.#exchange.resume())
     res.once('close', () => (this.#isOver ? undefined : this.#stop()))
     if (!relay.responses.add(this)) return this.cut()
-    this.#exchange.write(encodeHead(requestHead(req, body)))
+    this.#exchange.write(encodeHead(requestHead(req, this.#options.kind, body)))
     this.#timer.start(relay.link.backplane.lease * SILENCE)
     if (body !== undefined) {
       this.#exchange.write(Buffer.from(body))
@@ -104,8 +119,15 @@ export class RelayedResponse implements ExchangeUser {
     } else sendBody(req, this.#exchange, maxBodyBytes, () => this.#refuse(413, 'body-too-large'))
   }
 
+  /** This instance leaves: listen channels end now, wherever they are. */
+  stopListening(): void {
+    closeAfter(this.#req, this.#res)
+    if (isListening(this.#req)) this.leave()
+  }
+
   /** This instance leaves. A client that has resumed a stream is ended after a whole event. */
   leave(): void {
+    if (this.#isLeaving) return
     this.#isLeaving = this.#req.method === 'GET'
     const hasBegun = this.#events?.hasPassed ?? this.#isWaiting
     if (this.#isLeaving && hasBegun && this.#canGoOn) this.#comeAgain()
@@ -139,13 +161,14 @@ export class RelayedResponse implements ExchangeUser {
     endGuarded(this.#res)
   }
 
-  readonly broken = (why: 'reset' | 'gone'): void => {
+  readonly broken = (why: Break): void => {
     this.#over()
     if (!isWritable(this.#res)) return
     this.#options.debug('a relayed request broke off: %s', why)
+    if (!this.#hasHead && why === 'left') return this.#handedBack()
     if (!this.#hasHead && why === 'gone') return this.#options.gone()
     if (!this.#hasHead && !this.#isWaiting) return refuse(this.#res, 502, 'endpoint-failed')
-    if (why !== 'gone' || !this.#canGoOn) return this.#breakOff()
+    if (why === 'reset' || !this.#canGoOn) return this.#breakOff()
     const { relay, tag, requestIds } = this.#options
     const lost = { link: relay.link, tag, streamId: this.#streamId }
     void declareAndTell(lost, this.#req, this.#res, requestIds)
@@ -169,11 +192,20 @@ export class RelayedResponse implements ExchangeUser {
     endGuarded(this.#res)
   }
 
+  #handedBack(): void {
+    if (this.#isWaiting) this.#comeAgain()
+    else this.#options.handedBack()
+  }
+
   #begin(head: RelayedHead): void {
     const res = this.#res
     this.#hasHead = true
     this.#timer.stop()
     const { status, headers } = head
+    if (head.isHandedBack) {
+      this.#stop()
+      return this.#handedBack()
+    }
     const isStream = isEventStream(head)
     this.#streamId = streamIn(head)
     // A status cannot be sent any more: the client comes again, and gets the answer then.
@@ -250,6 +282,26 @@ export class RelayedResponse implements ExchangeUser {
     this.#options.relay.responses.delete(this)
     this.#timer.stop()
     this.#events?.stop()
+  }
+}
+
+/** Whether it is for a listen channel, or goes on with one: its event id names no call. */
+function isListening(req: MountedRequest): boolean {
+  if (req.method !== 'GET' || streamNamesIn(req).length > 0) return false
+  return parseEventId(headerOf(req, 'last-event-id') ?? '')?.requestId === undefined
+}
+
+/** The instances that have handed a request back. */
+export class HandedBack {
+  readonly #tags = new WeakMap<Context, readonly string[]>()
+
+  add(context: Context, tag: string): void {
+    this.#tags.set(context, [...this.of(context), tag])
+  }
+
+  /** The last one at the end. */
+  of(context: Context): readonly string[] {
+    return this.#tags.get(context) ?? []
   }
 }
 

@@ -105,9 +105,8 @@ export class Relay implements ExchangeHost {
     }
   }
 
-  /** An instance is dead, or has left. */
-  peerGone(peer: string): void {
-    for (const exchange of [...(this.#peers.get(peer) ?? [])]) exchange.broken('gone')
+  peerGone(peer: string, why: 'gone' | 'left'): void {
+    for (const exchange of [...(this.#peers.get(peer) ?? [])]) exchange.broken(why)
   }
 
   /** Breaks all exchanges off. */

@@ -2,6 +2,8 @@
 import { WhenIdle } from '../streams/when-idle.js'
 
 interface RelayedResponse {
+  /** The client is to come back to another instance, if it listens. */
+  stopListening(): void
   /** The client is to come back to another instance, if it is one that comes back. */
   leave(): void
   /** Ends the response. */
@@ -11,6 +13,7 @@ interface RelayedResponse {
 export class RelayedResponses {
   readonly #open = new Set<RelayedResponse>()
   readonly #idle = new WhenIdle(() => this.#open.size === 0)
+  #isStopping = false
   #isClosing = false
   #isClosed = false
 
@@ -18,6 +21,7 @@ export class RelayedResponses {
   add(response: RelayedResponse): boolean {
     if (this.#isClosed) return false
     this.#open.add(response)
+    if (this.#isStopping) response.stopListening()
     if (this.#isClosing) response.leave()
     return true
   }
@@ -27,7 +31,13 @@ export class RelayedResponses {
     this.#idle.check()
   }
 
-  /** The process is about to end: clients that come back go to another instance. */
+  /** The process is about to end: who listens is to come back, wherever its channel is. */
+  stopListening(): void {
+    this.#isStopping = true
+    for (const response of [...this.#open]) response.stopListening()
+  }
+
+  /** Another instance stays: clients that come back go to it. */
   beginClosing(): void {
     this.#isClosing = true
     for (const response of [...this.#open]) response.leave()

@@ -53,6 +53,8 @@ export class SharedNames {
   #writing: Promise<void> | undefined
   #isRefused = false
   #renewedAt = now()
+  /** Sessions are begun again elsewhere: their keys are written there. */
+  #isLeaving = false
 
   constructor(backplane: Backplane, envelopes: Envelopes, tag: string, max: number) {
     this.#backplane = backplane
@@ -129,15 +131,20 @@ export class SharedNames {
     }
   }
 
+  /** This instance leaves, and takes no session any more. */
+  beginClosing(): void {
+    this.#isLeaving = true
+  }
+
   /** Keys may be lost: writes all names again. `false`: some are left for a later `tick`. */
   async writeAgain(): Promise<boolean> {
-    this.#again = [...this.#keys]
+    this.#again = [...this.#keys].filter(key => !(this.#isLeaving && isRenewed(key)))
     await this.#writeAll()
     return this.#again.length === 0
   }
 
   tick(): void {
-    if (now() - this.#renewedAt > RENEWED_EVERY) {
+    if (!this.#isLeaving && now() - this.#renewedAt > RENEWED_EVERY) {
       this.#renewedAt = now()
       const sessions = [...this.#keys].filter(isRenewed)
       this.#again = [...new Set([...this.#again, ...sessions])]

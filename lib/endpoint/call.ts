@@ -40,7 +40,7 @@ import {
 } from '../http/patched-response.js'
 import { ResponseCapture } from '../http/response-capture.js'
 import { foldHeaders, statusLineIn } from '../http/response-headers.js'
-import { facadeOf, setSocket, showSocket } from '../http/sockets.js'
+import { closeAfter, facadeOf, setSocket, showSocket } from '../http/sockets.js'
 import { warnOfThrow } from '../http/warnings.js'
 import {
   heldBadRequest,
@@ -206,6 +206,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { request } = this
     if (request.isUnread) request.learnParsed()
     const { instance, owner, second, facts } = request
+    if (instance.isClosing) closeAfter(request.req, request.res)
     noteStatus(request, head.status)
     if (request.isUnread && request.isOther) return this.#leave('not MCP')
     if (facts.isInitialize) this.#noteSession(head)

@@ -75,8 +75,6 @@ export class Connections implements ConnectionHost {
   #retry: (() => number) | undefined
   /** Whether clients can then come back through other instances. */
   #mayMove = false
-  /** Whether all calls are over then, and only listen channels are left. */
-  #isLast = false
   /** Set when the time for closing is up: milliseconds for which sockets are still waited for. */
   #patience: number | undefined
   /** Connections whose sockets close with them, until the sockets have closed. */
@@ -141,30 +139,32 @@ export class Connections implements ConnectionHost {
     if (answer !== undefined && isClosing) this.#release(answer)
   }
 
-  /**
-   * Clients that listen are disconnected, to come back after `retry()` ms; `mayMove`: others, too.
-   */
-  beginClosing(retry: () => number, mayMove = false): void {
+  /** Milliseconds after which the next client that listens is to come back. */
+  get retry(): number {
+    return this.#retry?.() ?? 0
+  }
+
+  /** Clients that listen are disconnected, to come back after `retry()` ms. */
+  stopListening(retry: () => number): void {
     this.#retry = retry
+    for (const connection of [...this.#open]) {
+      connection.closeSocket()
+      connection.stopListening(retry())
+    }
+  }
+
+  /** `mayMove`: clients of calls are disconnected as well, if they have not moved already. */
+  beginClosing(mayMove: boolean): void {
     this.#mayMove = mayMove
-    for (const connection of [...this.#open]) this.#send(connection, retry)
+    for (const connection of [...this.#open]) this.#send(connection, () => this.retry)
     for (const answer of this.outgoing) if (!this.#closing.has(answer)) this.#release(answer)
   }
 
-  /** A client that has already come through another instance stays until all calls are over. */
   #send(connection: Connection, retry: () => number): void {
     if (connection.isClosed) return
-    const hasMoved = this.#mayMove && connection.isRelayed
-    if (this.#mayMove && !hasMoved) connection.disconnect(retry())
-    this.#release(connection)
-    if (!hasMoved || this.#isLast) connection.stopListening(retry())
-  }
-
-  callsOver(): void {
-    this.#isLast = true
-    const retry = this.#retry
-    if (retry === undefined) return
-    for (const connection of [...this.#open]) connection.stopListening(retry())
+    if (this.#mayMove && !connection.isRelayed) connection.disconnect(retry())
+    if (!this.#closing.has(connection)) this.#release(connection)
+    connection.stopListening(retry())
   }
 
   /** From now on, sockets are waited for `patience` milliseconds at most. */

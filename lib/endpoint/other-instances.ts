@@ -21,6 +21,8 @@ export interface OtherInstances<Context> {
   byMessage(context: Context): Answer | undefined
   /** Claims its `Idempotency-Key` for this instance, if no other has it. */
   byKey(context: Context): Promise<Answer | undefined> | undefined
+  /** This instance leaves: another one is to begin the request. `undefined`: there is none. */
+  elsewhere(context: Context): Answer | undefined
 
   /** Remembers the server that a request came to: that is where others' requests go as well. */
   noteServer(req: IncomingMessage): void
@@ -30,6 +32,8 @@ export interface OtherInstances<Context> {
   // The end of this instance, in this order.
   /** What clients get from now on, or got in the last so many ms, may be lost: it is kept. */
   beginClosing(comesBackWithin: number): void
+  /** Clients here whose listen channels others have are to come back. */
+  stopListening(): void
   /** Whether another instance can take over from this one. */
   hasSuccessor(): Promise<boolean>
   /** Another one does: clients whose responses others write are to come back to it. */
@@ -45,7 +49,9 @@ export interface OtherInstances<Context> {
 }
 
 /** What they have to know of the instance that is to be one of them. */
-export interface OtherInstancesHost {
+export interface OtherInstancesHost<Context> {
+  /** Answers a request anew, which another instance has handed back as it leaves. */
+  readonly answerAgain: (context: Context) => void
   /** The directory of this instance alone. */
   readonly here: LocalDirectory<InstanceLookUps>
   /** The most sessions, and calls under a key, that others are told of. */

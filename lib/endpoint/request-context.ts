@@ -269,6 +269,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.isOwn = isLoopback(req)
     if (this.isOwn) this.parts |= triggers.byTrait('own')
     if (identity.kind === 'failed') this.parts |= triggers.byTrait('owner-failed')
+    if (instance.isClosing) this.parts |= triggers.byTrait('leaving')
     if (this.session !== undefined && this.session.length > MOST_ID_LENGTH)
       this.parts |= triggers.byTrait('oversized')
   }

@@ -7,6 +7,8 @@ import { parameterNames } from '../protocol/link-header.js'
 type Trait =
   /** The middleware has sent it itself. */
   | 'own'
+  /** It has come to an instance that leaves. */
+  | 'leaving'
   /** Option `owner` could not tell who it is from. */
   | 'owner-failed'
   /** An id of it, or of its session, is too long to be kept, or cannot be held. */

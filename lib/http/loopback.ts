@@ -40,10 +40,22 @@ const RELAYED = Symbol.for('express-mcp-streams.relayed-socket')
 /** What guards read from a socket, as far as it can be told to another process. */
 export type SocketFacts = Readonly<Record<string, string | number | boolean>>
 
-/** What is agreed about the response to a request of another instance. */
+/** How another instance has sent a request here. */
+export type RelayKind =
+  /** What it names is here. */
+  | 'named'
+  /** Its session is here: it may be handed back. */
+  | 'in-session'
+  /** That instance leaves: the request is to be taken as if its client had sent it here. */
+  | 'passed-on'
+
+/** What is agreed about a request of another instance, and the response to it. */
 export interface RelayedWire {
+  readonly kind: RelayKind
   /** The other instance writes comments to its client itself. */
   isKeptAlive: boolean
+  /** This instance leaves, and has begun nothing: the other one is to answer in its place. */
+  isHandedBack: boolean
 }
 
 /** Whether another instance has sent a request here. */
@@ -51,9 +63,14 @@ export function isRelayed({ socket }: { readonly socket: object }): boolean {
   return RELAYED in socket
 }
 
+/** `undefined`: it has come from its client. */
+export function relayedWireOf({ socket }: { readonly socket: object }): RelayedWire | undefined {
+  return (socket as { readonly [RELAYED]?: RelayedWire })[RELAYED]
+}
+
 /** Whether another instance keeps the client's connection open. */
-export function isKeptAlive({ socket }: { readonly socket: object }): boolean {
-  return (socket as { readonly [RELAYED]?: RelayedWire })[RELAYED]?.isKeptAlive === true
+export function isKeptAlive(req: { readonly socket: object }): boolean {
+  return relayedWireOf(req)?.isKeptAlive === true
 }
 
 /** What another process has to know of the socket that a request came over. */
@@ -68,13 +85,16 @@ export function socketFactsOf(socket: Socket): SocketFacts {
 }
 
 /** Two ends of one connection, for a request that has come to another instance, over a socket. */
-export function relayedConnection(facts: SocketFacts): {
+export function relayedConnection(
+  facts: SocketFacts,
+  kind: RelayKind
+): {
   readonly client: Duplex
   readonly server: Duplex
   readonly wire: RelayedWire
 } {
   const known = FACTS.map(name => [name, facts[name]] as const)
-  const wire: RelayedWire = { isKeptAlive: false }
+  const wire: RelayedWire = { kind, isKeptAlive: false, isHandedBack: false }
   const ends = connected([...known, [RELAYED, wire]])
   ends.server.isCopying = true
   return { ...ends, wire }

@@ -215,7 +215,7 @@ export class PatchedResponse implements Layer {
     if (this.#changes === NO_CHANGES) this.#changes = []
   }
 
-  /** The capture is given this head. `undefined`: it is not held, or has been asked about before. */
+  /** The capture is given this head. `undefined`: it is not held, or was asked about before. */
   hold(holding: Holding, status: number): Layer | undefined {
     if (!this.#isHoldable) return undefined
     this.#isHoldable = false

@@ -1,6 +1,7 @@
 // The socket under a response: what its endpoint sees of it, when it is gone, when it may close.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
+import { outsideOfCalls, Timer } from '../streams/timer.js'
 import { currentContext } from './handler-context.js'
 import { responseOnTurn } from './node-internals.js'
 
@@ -63,11 +64,31 @@ function listenersOf(socket: Socket): Set<() => void> {
   return listeners
 }
 
-/** Closes after this response, but not under one that is pipelined behind it. */
+/**
+ * Milliseconds for which a connection stays whose client could not be told that it closes: by the
+ * time that it sees that, it may have sent its next request, which would be lost.
+ */
+const LINGER = 500
+
+/** The process is about to end: the connection closes after this response. */
+export function closeAfter({ socket }: IncomingMessage, res: ServerResponse): void {
+  if (!res.headersSent) res.shouldKeepAlive = false
+  else res.once('finish', () => closeWhenIdle(socket))
+}
+
+/** Closes after this response, but not under another one that has come meanwhile. */
 export function closeWhenIdle(socket: Socket): void {
   process.nextTick(() => {
     const next = responseOnTurn(socket)
-    if (next === undefined) socket.destroySoon()
-    else next.once('finish', () => closeWhenIdle(socket))
+    if (next !== undefined) return void next.once('finish', () => closeWhenIdle(socket))
+    if (!(socket instanceof Socket)) return void (socket as Socket).destroySoon()
+    outsideOfCalls(() => new Timer(() => closeIfIdle(socket)).start(LINGER))
   })
+}
+
+function closeIfIdle(socket: Socket): void {
+  if (socket.destroyed) return
+  const next = responseOnTurn(socket)
+  if (next === undefined) socket.destroySoon()
+  else next.once('finish', () => closeWhenIdle(socket))
 }

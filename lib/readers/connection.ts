@@ -199,6 +199,11 @@ export class Connection implements Reader, SegmentReader, Stallable {
     this.disconnect(retry, true)
   }
 
+  /** The process is about to end: no other request is to come over this socket. */
+  closeSocket(): void {
+    this.#sink.closeSocket(() => undefined)
+  }
+
   /** The socket closes together with the response, which a call keeps open until it is answered. */
   beginClosing(onReleased: () => void): void {
     this.#release = new SocketRelease(this.#sink, onReleased)

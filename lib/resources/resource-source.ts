@@ -1,10 +1,10 @@
 // Checks what `open` has returned, and makes a source of it, from which bytes can be read.
-import { createHash } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { isAbsolute, resolve } from 'node:path'
 import { isErrored, isReadable, Readable } from 'node:stream'
 import type { ReadableStream as WebStream } from 'node:stream/web'
+import etag from 'etag'
 import { isObject } from '../protocol/json-rpc.js'
 import { openFile } from './open-file.js'
 import { entityTag, fileName, mimeTypeOf, nameInUri, type ResourceFacts } from './resource-head.js'
@@ -112,11 +112,7 @@ async function fileSource(
 
 /** A strong validator from the size, time and inode of a file: it changes with every write. */
 function fileTag({ size, mtimeMs, ino }: Stats): string {
-  return strongTag(`${size} ${mtimeMs} ${ino}`)
-}
-
-function strongTag(of: string | Uint8Array): string {
-  return `"${createHash('sha256').update(of).digest('base64url')}"`
+  return etag(`${size} ${mtimeMs} ${ino}`)
 }
 
 function bytesSource(uri: string, resource: Resource, body: Uint8Array): Source {
@@ -125,7 +121,7 @@ function bytesSource(uri: string, resource: Resource, body: Uint8Array): Source 
       `\`size\` of the resource is ${resource.size}, and its \`body\` has ${body.length} bytes`
     )
   const facts = factsOf(uri, resource, body.length, true)
-  const tag = facts.etag ?? strongTag(body)
+  const tag = facts.etag ?? etag(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
   return {
     kind: 'bytes',
     facts: { ...facts, etag: tag },

@@ -3,6 +3,7 @@
 import type { Feature } from '../endpoint/feature.js'
 import type { Triggers } from '../endpoint/triggers.js'
 import { endpoint, inexact, oversized } from './endpoint.js'
+import { leaving } from './leaving.js'
 import { loopback, ownerFailed, post } from './post.js'
 import { resume } from './resume-at-endpoint.js'
 import type { Asked, FeatureRow, Route, Row, Routes, RoutesInstance } from './route.js'
@@ -12,6 +13,7 @@ import { unknownStream } from './unknown-stream.js'
 const KEY: Triggers = { headers: ['idempotency-key'] }
 const CURSOR: Triggers = { headers: ['last-event-id'] }
 const OVERSIZED: Triggers = { traits: ['oversized'] }
+const LEAVING: Triggers = { traits: ['leaving'] }
 
 /** Compiled once for each instance. */
 export function routesOf(instance: Omit<RoutesInstance, 'routes'>): Routes {
@@ -42,6 +44,7 @@ export function routesOf(instance: Omit<RoutesInstance, 'routes'>): Routes {
       // A GET with `Last-Event-ID`.
       ...on(CURSOR, resume),
       ...on(CURSOR, unknownStream),
+      ...on(LEAVING, leaving),
       // A GET of a session that has a listen channel already.
       ...features('beforeEndpoint'),
       ...on('all', endpoint)
@@ -56,6 +59,8 @@ export function routesOf(instance: Omit<RoutesInstance, 'routes'>): Routes {
       ...on(OVERSIZED, oversized),
       // A key under which another instance has a call.
       ...on(KEY, others && (context => others.byKey(context))),
+      // New, where this instance leaves.
+      ...on(LEAVING, leaving),
       // A POST that is sent again under its key.
       ...features('beforeEndpoint'),
       ...on('all', endpoint)

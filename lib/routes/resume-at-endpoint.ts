@@ -30,7 +30,8 @@ export function eventIdIn({ method, lastEventId }: Context): EventId | undefined
 }
 
 async function find(context: Context, eventId: EventId): Promise<Answer | undefined> {
-  const found = await context.instance.directory.find('stream', eventId.streamId)
+  const { directory, table } = context.instance
+  const found = table.current(await directory.find('stream', eventId.streamId))
   // A client that has left must not take over from a connection that is alive.
   if (!canAnswer(context.res)) return () => undefined
   const why = authorize(context, found, 'endpoint', eventId.sequence)
@@ -59,7 +60,8 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   const { instance, lastEventId = '' } = context
   const { value: stream } = found
   const isListener = stream.kind === 'listen'
-  const isOver = hasAll(stream, cursor)
+  const isOver =
+    hasAll(stream, cursor) || (isListener && instance.isClosing && cursor === stream.last)
   if (isListener && (isOver || !stream.isKept)) return listenAgain(context, stream)
   if (isOver) return () => nothingLeft(context, stream)
   if (isListener || !stream.hasEvicted(cursor)) {
@@ -77,7 +79,8 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
 function listenAgain(context: Context, stream: Stream | Record): Answer | undefined {
   const { instance, req } = context
   const own = stream.endpointId
-  if (own === undefined) return forgetCursor(context, 'its listen channel is over')
+  if (own === undefined || instance.isClosing)
+    return forgetCursor(context, 'its listen channel is over')
   instance.debug('listen channel %s is over: the endpoint goes on with it', label(stream))
   replaceHeader(req, 'last-event-id', own)
   context.lastEventId = own

@@ -13,7 +13,8 @@ import { writeStreamHead } from '../endpoint/stream-headers.js'
 import type { RequestContext } from '../endpoint/request-context.js'
 import type { Context } from './route.js'
 
-export function resumeStream(context: Context, found: FoundStream, name: StreamName): void {
+export function resumeStream(context: Context, given: FoundStream, name: StreamName): void {
+  const found = context.instance.table.current(given)
   const next = nextFor(found.value, name, context.lastEventId)
   switch (next.kind) {
     case 'invalid':

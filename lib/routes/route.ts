@@ -30,7 +30,7 @@ export type Context = RequestContext<RoutesInstance>
 /** What the value of option `backplane` carries (`partOf`). */
 export type OtherInstancesCode = (
   instance: RoutesInstance,
-  host: OtherInstancesHost
+  host: OtherInstancesHost<Context>
 ) => OtherInstances<Context>
 
 export type { Answer } from '../endpoint/feature.js'

@@ -49,8 +49,11 @@ export type LookUps<S> = { readonly [K in keyof S]: (name: string) => Here<unkno
 export interface Directory<S> {
   /** What this process has. Synchronous, so that nothing comes between a look-up and its use. */
   readonly here: S
-  /** Where a name leads. Not a promise if no other instance has to be asked. */
-  where(kind: NameKind, name: string): Place | Promise<Place>
+  /**
+   * Where a name leads. Not a promise if no other instance has to be asked. `leaving`: instances
+   * that have handed it back.
+   */
+  where(kind: NameKind, name: string, leaving?: readonly string[]): Place | Promise<Place>
   /** Takes a key for this instance if no instance has it, and says which one has it then. */
   claim(key: string, owner: string): Place | Promise<Place>
   /** Answered, or asked for again: the key is remembered for a while. */

@@ -68,6 +68,8 @@ export class Sessions {
   idOf: (name: string) => string | undefined = name => name
   /** The id that the endpoint has given it. */
   endpointIdOf: (name: string) => string = name => name
+  /** Whether calls of a session that was begun again here may still run at another instance. */
+  hasMoved: (name: string) => boolean = () => false
   readonly #known: FairStore<KnownSession>
   /** By id alone. */
   readonly #seen: FairStore<SeenSession>

@@ -3,7 +3,7 @@ import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import type { StreamError, StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
-import { type FoundStream, type Here, UNKNOWN } from './directory.js'
+import { type Elsewhere, type FoundStream, type Here, type Unknown, UNKNOWN } from './directory.js'
 import { DueQueue } from './due-queue.js'
 import type { Record } from './record.js'
 import { BEING_READ, Records } from './records.js'
@@ -124,8 +124,10 @@ export class StreamRegistry implements StreamHost<Stream> {
     return record === undefined ? UNKNOWN : { kind: 'ended', value: record }
   }
 
-  /** What has become of it meanwhile. */
-  current(found: FoundStream): FoundStream {
+  /** What has become of it since it was found: with each `await`, its record may take its place. */
+  current(found: FoundStream): FoundStream
+  current<Other extends Unknown | Elsewhere>(found: FoundStream | Other): FoundStream | Other
+  current(found: FoundStream | Unknown | Elsewhere): FoundStream | Unknown | Elsewhere {
     const record = found.kind === 'local' ? found.value.record : undefined
     return record === undefined ? found : { kind: 'ended', value: record }
   }

@@ -1,7 +1,9 @@
 // The owner in a signed cookie, for requests that a browser makes by itself: an `EventSource` or a
 // link cannot carry headers that the page sets.
 import cookie from 'cookie'
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import cookieParser from 'cookie-parser'
+import signature from 'cookie-signature'
+import { hkdfSync } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerOf } from '../../access/guards.js'
 import type { CookieCode } from '../../endpoint/instance-parts.js'
@@ -23,11 +25,10 @@ const LONGEST_COOKIE = 4096
 /** A cookie's `Path` (RFC 6265, 4.1.1). */
 const PLAIN_PATH = /^\/[\x21-\x3a\x3d-\x7e]*$/
 const BAD_REQUEST = 400
-const SIGNED = 's:'
 
 export class SignedOwner implements CookieCode {
   readonly #name: string
-  readonly #keys: Buffer[]
+  readonly #keys: string[]
 
   constructor({ name, secrets }: SignedOwnerSettings) {
     this.#name = name
@@ -39,13 +40,12 @@ export class SignedOwner implements CookieCode {
     if (req.method !== 'GET' && req.method !== 'HEAD') return undefined
     const path = mountOf(req)
     const value = this.#valueIn(req)
-    if (path === undefined || value?.startsWith(SIGNED) !== true || value.length > LONGEST_COOKIE)
+    if (path === undefined || value?.startsWith('s:') !== true || value.length > LONGEST_COOKIE)
       return undefined
-    const text = value.slice(SIGNED.length, value.lastIndexOf('.'))
-    if (!text.startsWith(`${path} `)) return undefined
-    return this.#keys.some(key => isSame(value, signed(text, key)))
-      ? decoded(text.slice(path.length + 1))
-      : undefined
+    const signed = cookieParser.signedCookie(value, this.#keys)
+    return signed === false || !signed?.startsWith(`${path} `)
+      ? undefined
+      : decoded(signed.slice(path.length + 1))
   }
 
   /**
@@ -56,7 +56,7 @@ export class SignedOwner implements CookieCode {
     if (req.method !== 'POST' || res.headersSent) return
     const path = mountOf(req)
     if (path === undefined) return
-    const value = signed(`${path} ${encoded(owner)}`, this.#keys[0] as Buffer)
+    const value = `s:${signature.sign(`${path} ${encoded(owner)}`, this.#keys[0] as string)}`
     if (this.#valueIn(req) === value) return
     if (this.#name.length + encodeURIComponent(value).length > LONGEST_COOKIE) return
     const secure = isSecure(req)
@@ -84,19 +84,10 @@ export class SignedOwner implements CookieCode {
  * Nothing that the application signs can pass for ours, nor ours for its own. HKDF, as it may sign
  * texts of a client under the secret itself.
  */
-function keyFrom(secret: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret, '', 'express-mcp-streams: owner cookie', 32))
-}
-
-/** In the form of Express, whose parser then knows that it is signed, not by the application. */
-function signed(text: string, key: Buffer): string {
-  const mac = createHmac('sha256', key).update(text).digest('base64').replace('=', '')
-  return `${SIGNED}${text}.${mac}`
-}
-
-function isSame(given: string, value: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(value)]
-  return a.length === b.length && timingSafeEqual(a, b)
+function keyFrom(secret: string): string {
+  return Buffer.from(
+    hkdfSync('sha256', secret, '', 'express-mcp-streams: owner cookie', 32)
+  ).toString('base64url')
 }
 
 /** The path of the mount: an owner is the owner of one mount alone. */

@@ -226,7 +226,7 @@ function answerAs(context: RequestContext, outcome: KeyedOutcome): unknown {
 
 async function attachAgain(context: RequestContext, streamId: string): Promise<void> {
   const { instance, res } = context
-  const found = await instance.directory.find('stream', streamId)
+  const found = instance.table.current(await instance.directory.find('stream', streamId))
   if (!canAnswer(res)) return
   // [MCP] Not 404, which would tell the client that its session has ended.
   if (!isKnown(found)) return refuse(res, 409, 'answer-lost')

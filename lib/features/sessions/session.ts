@@ -30,6 +30,8 @@ export class Session {
   ending: Promise<void> | undefined
   /** It was begun again by this process. */
   isRevived = false
+  /** What the ids of the endpoint's requests name, where they must differ from others'. */
+  askerId: string | undefined
   /** Messages in JSON that its client is to have with the next event stream. */
   notices: readonly string[] = []
   /** Requests that are at the endpoint. */

@@ -1,7 +1,15 @@
 // Sessions that outlive their process, and the endpoint's (option `sessions`).
 import type { IncomingMessage } from 'node:http'
 import { sessionOf } from '../../access/guards.js'
-import { errorResponse, isInitialize, isObject, objectIn } from '../../protocol/json-rpc.js'
+import { parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
+import {
+  errorResponse,
+  isInitialize,
+  isObject,
+  isResponse,
+  type Message,
+  objectIn
+} from '../../protocol/json-rpc.js'
 import { faultError } from '../../protocol/errors.js'
 import { declaresStreams } from '../../protocol/stream-messages.js'
 import { DueQueue } from '../../streams/due-queue.js'
@@ -17,7 +25,8 @@ import type { HeldAnswer } from '../../http/held-answer.js'
 import { isLoopback, noteOf } from '../../http/loopback.js'
 import { patchedResponse } from '../../http/patched-response.js'
 import { answer, canAnswer, refuse } from '../../http/reply.js'
-import { replaceHeader } from '../../http/request-body.js'
+import { readAhead, replaceBody, replaceHeader } from '../../http/request-body.js'
+import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import { IdleSessions } from './idle-sessions.js'
 import { Revivals } from './revivals.js'
 import { isSealed, nameIn, Seals, type SessionParts } from './seal.js'
@@ -25,6 +34,15 @@ import { Sent } from './sent.js'
 import { Session, SessionNote } from './session.js'
 import { sealHead, translateHead } from './session-heads.js'
 import { SharedMemory } from './shared-memory.js'
+
+/** Bytes of an event, or of an answer in JSON, in which a question of the endpoint is found. */
+const LONGEST_QUESTION = 4 * 1024 * 1024
+
+/** An answer with the id that the endpoint has asked under. */
+function withOwnId(message: Message, askerId: string): Message {
+  const asked = isResponse(message) ? parseForeignId(message.id) : undefined
+  return asked?.originId === askerId ? { ...message, id: asked.id } : message
+}
 
 interface SessionsSettings {
   readonly secrets: readonly string[]
@@ -196,12 +214,42 @@ export class SurvivingSessions implements Feature, LastingSessions {
     // An id that it has never had: the endpoint itself says that it does not know it.
     if (session.state === 'ended') return next()
     const isBeginning = soleRequest !== undefined && isInitialize(soleRequest)
+    this.#numberQuestions(context, session)
     showSession(req, session.endpointId)
     this.#idle?.uses(session, context)
     if (!isBeginning) patchedResponse(res).holdBy(new Sent(context, session, this))
     // What has changed in the session is news for its next stream, and not for a new session.
     translateHead(res, session, !isLoopback(req) && !isBeginning)
-    next()
+    this.#numberAnswers(context, session, next)
+  }
+
+  /**
+   * While calls of the session still run at the instance that had it before, both number what they
+   * ask its client from 0 on: what is asked here gets ids that say so.
+   */
+  #numberQuestions({ res }: RequestContext, session: Session): void {
+    const { sessions, newId } = this.#parts
+    if (!sessions.hasMoved(session.name)) return
+    const askerId = (session.askerId ??= newId())
+    const rewrite = (message: Message): Message | undefined => {
+      const own = withForeignIds(message, askerId)
+      return own === message ? undefined : own
+    }
+    rewriteAnswer(res, { limit: LONGEST_QUESTION, rewrite })
+  }
+
+  #numberAnswers(context: RequestContext, { askerId }: Session, next: () => void): void {
+    const { req, messages, isBatch } = context
+    if (askerId === undefined) return next()
+    const own = messages.map(message => withOwnId(message, askerId))
+    if (own.every((message, i) => message === messages[i])) return next()
+    const body = isBatch ? own : (own[0] as Message)
+    // Of a message of ours, the bytes may still be on their way.
+    const known = (): void => {
+      replaceBody(req, body, JSON.stringify(body))
+      next()
+    }
+    readAhead(context, known)
   }
 
   // What becomes of a request that is at the endpoint

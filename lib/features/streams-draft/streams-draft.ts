@@ -222,7 +222,7 @@ async function ofOne(
       ? ({ kind: 'saved', value: saved } as const)
       : streamId.length > LONGEST_ID
         ? UNKNOWN
-        : await instance.directory.find('stream', streamId)
+        : instance.table.current(await instance.directory.find('stream', streamId))
   if (!canAnswer(res)) return LEFT
   const notKept = (error: ErrorObject, fault: StreamFault): Asked => {
     const known = found.kind === 'local' || (found.kind === 'ended' && found.value.isKept)

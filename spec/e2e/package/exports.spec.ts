@@ -25,11 +25,16 @@ const isExports = (node: ts.Node): boolean =>
 const isAssignment = ({ operatorToken: { kind } }: ts.BinaryExpression): boolean =>
   kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment
 
+/** A CommonJS module that is built in: what it exports is its own. */
+const isModule = (node: ts.Node): boolean =>
+  ts.isFunctionLike(node) && node.parameters.some(({ name }) => isExports(name))
+
 /** Assignments to exports that are not statements of the module itself. */
 function lateExports(text: string): string[] {
   const late: string[] = []
   const visit = (node: ts.Node): void => {
     const { parent } = node
+    if (isModule(node)) return
     if (ts.isBinaryExpression(node) && isAssignment(node) && isExports(node.left))
       if (!ts.isExpressionStatement(parent) || !ts.isSourceFile(parent.parent))
         late.push(node.getText())

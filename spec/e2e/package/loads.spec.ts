@@ -5,17 +5,17 @@ import { beforeAll, describe, expect, it } from '@jest/globals'
 import { build, type Metafile } from 'esbuild'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
-import { root, run } from './project.js'
+import { included, root, run } from './project.js'
 
 /** Packages of parts that have a door of their own. */
 const OF_DOORS = {
-  'features/cookie': ['cookie'],
-  resources: ['content-disposition', 'fresh', 'negotiator', 'range-parser']
+  'features/cookie': ['cookie', 'cookie-parser', 'cookie-signature'],
+  resources: ['content-disposition', 'etag', 'fresh', 'mime', 'negotiator', 'range-parser']
 }
 
 beforeAll(() => run(process.execPath, ['.config/ensure-dist.js'], root))
 
-/** A built file with all of ours that it imports, in one, minified. */
+/** A built file with all of ours that it imports, in one, minified; and the packages that it needs. */
 async function bundle(
   file: string
 ): Promise<{ bytes: number; files: string[]; packages: string[] }> {
@@ -33,14 +33,16 @@ async function bundle(
     outfile: 'out.js'
   })
   const [{ bytes, imports }] = Object.values(metafile.outputs) as [Metafile['outputs'][string]]
-  const packages = new Set(imports.map(({ path }) => path).filter(path => !isBuiltin(path)))
-  return { bytes, files: Object.keys(metafile.inputs), packages: [...packages] }
+  const imported = imports.map(({ path }) => path).filter(path => !isBuiltin(path))
+  const files = Object.keys(metafile.inputs)
+  const packages = new Set([...imported, ...files.flatMap(file => included(join(root, file)))])
+  return { bytes, files, packages: [...packages] }
 }
 
 describe('the main entry point', () => {
   it.each(['index.js', 'index.cjs'])('loads no package of a door, %s', async file => {
     const { packages } = await bundle(file)
-    expect(packages.sort()).toEqual(['lru-cache'])
+    expect(packages.sort()).toEqual(['lru-cache', 'nanoid', 'obug'])
   })
 
   it('has at most 217 kB, minified', async () => {

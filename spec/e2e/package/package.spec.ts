@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DOORS_WORK, manifest, Project, root, run } from './project.js'
+import { DOORS_WORK, included, manifest, Project, root, run } from './project.js'
 
 const tool = (name: string) => join(root, 'node_modules/.bin', name)
 
@@ -62,6 +62,16 @@ describe('the tarball', () => {
         path,
         false
       ])
+    }
+  })
+
+  it('says whose the packages are that it includes', async () => {
+    const code = files.filter(path => /\.c?js$/.test(path)).map(path => join(root, path))
+    expect(code.flatMap(included)).toEqual(expect.arrayContaining(['cookie-parser', 'etag']))
+    for (const file of code.filter(path => included(path).length > 0)) {
+      const notice = /\/\* Includes, by the MIT License, .+ \*\//.exec(await readFile(file, 'utf8'))
+      for (const name of included(file))
+        expect(notice?.[0]).toMatch(new RegExp(` ${name}, Copyright \\d{4}[^;]* [A-Z]`))
     }
   })
 

@@ -41,6 +41,14 @@ const lock = readJson('package-lock.json') as {
 }
 
 const consumers = fileURLToPath(new URL('consumers/', import.meta.url))
+/** The packages that are built into a file of dist. */
+export function included(file: string): string[] {
+  const sources = readFileSync(file, 'utf8').matchAll(
+    /^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)\//gm
+  )
+  return [...new Set(Array.from(sources, ([, name]) => name as string))]
+}
+
 const runFile = promisify(execFile)
 
 /** Only a hung program lasts this long, and none outlasts the spec that started it. */

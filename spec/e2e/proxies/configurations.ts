@@ -98,6 +98,24 @@ export const startBeforeTwo = {
     })
 }
 
+/** nginx in front of instances at so many ports, as the same page says. */
+export const startBeforeThree = (ports: readonly number[]): Promise<Daemon> =>
+  start({
+    program: programs.nginx ?? 'nginx',
+    config: (port, folder) => {
+      const [, ...more] = upstreamText.match(/^ *server 127\.0\.0\.1:\d+.*;$/gm) ?? []
+      const line = more[0] ?? ''
+      const lines = ports.map(one => line.replace(/:\d+/, `:${one}`)).join('\n')
+      const text = adapt(upstreamText, [
+        ['listen 8080', `listen 127.0.0.1:${port}`],
+        [line, lines]
+      ])
+      const own = text.replace(/^ *server 127\.0\.0\.1:3001.*;$/m, '')
+      return around(`access_log off;\n${own}`, folder)
+    },
+    args: (file, folder) => ['-p', folder, '-e', 'stderr', '-c', file]
+  })
+
 const atPorts = (text: string, one: number, two: number): string =>
   adapt(text, [
     ['127.0.0.1:3001', `127.0.0.1:${one}`],

@@ -7,7 +7,15 @@ import { until } from '../../helpers/happenings.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
-import { callTool, get, headersFor, initializeSession, post, result } from '../../helpers/mcp.js'
+import {
+  callTool,
+  cancelled,
+  get,
+  headersFor,
+  initializeSession,
+  post,
+  result
+} from '../../helpers/mcp.js'
 import { anywhere, at, gist, lastId, note, VERSION } from './setup.js'
 
 describe('a client of an instance that leaves, and is the last one', () => {
@@ -141,39 +149,26 @@ describe('a client of an instance that leaves, whose stream another one has', ()
     return { calling, call: await endpoints[0]!.calls.nth(1), streams: away!.streams }
   }
 
-  /** A call that comes to an instance that is leaving, over another one. */
-  async function lateCall(drain: number) {
+  it('is told at once that its session ends, and gets the answers to its running calls', async () => {
     const { members, endpoints } = await sessions(({ open }) => open())
     const [home, away] = members
     const { headers } = await initializeSession(home!.url, VERSION)
-    const running = await post(home!.url, callTool(1, 'any'), headers)
-    const closed = home!.streams.close({ drain })
-    const opened = await post(away!.url, callTool(2, 'any'), headers)
-    const [first, call] = [await endpoints[0]!.calls.nth(1), await endpoints[0]!.calls.nth(2)]
-    first.result()
-    await running.ended
-    return { opened, call, closed }
-  }
-
-  it('gets the answer to its call first, which came while the other one was leaving', async () => {
-    const { opened, call, closed } = await lateCall(20_000)
-    call.emit(note('one'))
-    await opened.nextMessage()
+    const running = await post(away!.url, callTool(1, 'any'), headers)
+    const call = await endpoints[0]!.calls.nth(1)
+    const closed = home!.streams.close()
+    for (const { url } of [home!, away!]) {
+      const refused = await post(url, callTool(2, 'any'), headers)
+      expect(refused.status).toBe(404)
+      expect(await refused.json()).toMatchObject({ error: { data: { reason: 'session-ended' } } })
+      expect((await get(url, headers)).status).toBe(404)
+      // What is said of running calls is still heard.
+      expect((await post(url, cancelled(7), headers)).status).toBe(202)
+    }
     call.result()
-    await opened.ended
-    expect(gist(opened)).toEqual(['one', 2])
+    await running.ended
+    expect(gist(running)).toEqual([1])
     await closed
-  })
-
-  it('gets an error for such a call that takes too long, as it cannot come back for it', async () => {
-    const { opened, call, closed } = await lateCall(300)
-    call.emit(note('one'))
-    await closed
-    await opened.ended
-    expect(opened.messages()).toMatchObject([
-      { method: 'notifications/message' },
-      { id: 2, error: { data: { reason: 'no-response' } } }
-    ])
+    expect(endpoints[0]!.calls).toHaveLength(1)
   })
 
   it('gets the answer to its call first', async () => {

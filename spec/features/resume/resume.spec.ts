@@ -58,6 +58,36 @@ async function finished(messages: number) {
 }
 
 describe.each(WAYS)('by GET of %s with Last-Event-ID', (_name, resumeBy) => {
+  it('gives the rest of a call that ends while its stream is looked for', async () => {
+    const endpoint = rawEndpoint(
+      call => {
+        call.open()
+        emitNotes(call, 1, 2)
+      },
+      { stateless: true }
+    )
+    const streams = mcpStreams({ retry: 10 })
+    let left = (): void => undefined
+    const hasLeft = new Promise<void>(resolve => (left = resolve))
+    const app = express()
+      .use('/mcp', (req, _res, next) => {
+        req.socket.once('close', left)
+        next()
+        if (req.method === 'GET') for (const call of endpoint.calls) call.result()
+      })
+      .use('/mcp', streams)
+      .all('/mcp', endpoint)
+    const url = `${(await listen(app)).url}/mcp`
+    closeLater(() => streams.close({ drain: 0 }))
+    const stream = await call(url)
+    await stream.take(3)
+    stream.destroy()
+    await hasLeft
+    const id = streamIdOf(stream)
+    const resumed = await ended(resumeBy(url, id, `${id}.1`))
+    expect([resumed.status, numbers(resumed.messages())]).toEqual([200, [2, 'result']])
+  })
+
   it.each([0, 1, 2, 3])(
     'a finished stream gives what came after event %d of 4, once, and ends',
     async cursor => {

@@ -145,7 +145,7 @@ function run(seed: number): void {
     step()
   }
   isLossy = false
-  if (dead.has('b')) relays.a.peerGone('b')
+  if (dead.has('b')) relays.a.peerGone('b', 'gone')
   for (
     let i = 0;
     i < 400 && relays.a.counts.mine + (dead.has('b') ? 0 : relays.b.counts.theirs) > 0;
