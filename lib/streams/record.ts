@@ -90,7 +90,7 @@ export class Record extends Member implements StreamIdentity {
     init: RecordInit,
     bytes: string | Uint8Array | undefined,
     details: Partial<RecordDetails>,
-    begunAt = now()
+    begunAt?: number
   ) {
     super()
     const { requestIds } = init
@@ -105,8 +105,9 @@ export class Record extends Member implements StreamIdentity {
     this.details = details === ANSWERED ? ANSWERED : sharedOf({ ...ANSWERED, ...details })
     this.before = undefined
     this.after = undefined
-    this.#at = sinceStart()
-    this.#took = Math.round(now() - begunAt)
+    const at = now()
+    this.#at = Math.ceil(at - START)
+    this.#took = begunAt === undefined ? 0 : Math.round(at - begunAt)
   }
 
   /** When it ended, or was last given to a client, or lost its bytes, in ms of `now()`. */
@@ -116,7 +117,7 @@ export class Record extends Member implements StreamIdentity {
 
   /** From now on, it is kept for as long as one that has just ended. */
   touch(): void {
-    const at = sinceStart()
+    const at = Math.ceil(now() - START)
     this.#took += at - this.#at
     this.#at = at
   }
@@ -312,10 +313,6 @@ export class Record extends Member implements StreamIdentity {
 
 /** Whole milliseconds from here on: V8 keeps a small integer in its place, and no other number. */
 const START = now()
-
-function sinceStart(): number {
-  return Math.ceil(now() - START)
-}
 
 const BEYOND_ASCII = /[^\0-\x7f]/
 

@@ -278,7 +278,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   hasRoom(owner: string): boolean {
     const { maxStreams } = this.limits
     while (!this.#running.hasRoom(owner)) if (!this.#evictIdleListener(owner)) return false
-    while (this.#running.size + this.#finished >= maxStreams) {
+    while (this.#running.size + this.#records.size + this.#read.size >= maxStreams) {
       if (!this.#evict(owner) && !this.#evictIdleListener(owner)) return false
     }
     return this.budget.makeRoom(owner)
