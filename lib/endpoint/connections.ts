@@ -1,4 +1,5 @@
 // All open client connections.
+import type { Identified } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -192,8 +193,8 @@ export class Connections implements ConnectionHost {
   }
 
   /** What stands in front of the events of a call that is over. */
-  openingOf(record: Record, profile: ClientProfile): string {
-    return firstBlock(record, 0, profile, this.#options.retry, true) ?? ''
+  openingOf(call: Identified, profile: ClientProfile): string {
+    return firstBlock(call, 0, profile, this.#options.retry, true) ?? ''
   }
 
   /** Resolves when all sockets have closed. */

@@ -6,7 +6,7 @@ export const JSON_TYPE = 'application/json'
 const JSON_SUFFIX = /^[^/]+\/(?:[^/]+\+)?json$/
 
 /** The type in a `Content-Type`, in lower case and without parameters; '' if there is none. */
-function typeIn(contentType: string | null | undefined): string {
+export function typeIn(contentType: string | null | undefined): string {
   if (contentType === null || contentType === undefined) return ''
   const end = contentType.indexOf(';')
   return (end < 0 ? contentType : contentType.slice(0, end)).trim().toLowerCase()
