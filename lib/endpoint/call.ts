@@ -18,6 +18,7 @@ import type { DueQueue } from '../streams/due-queue.js'
 import { isNotificationText, messagesInText } from '../streams/outstanding-requests.js'
 import { Record, type RecordInit } from '../streams/record.js'
 import type { StreamState } from '../streams/stream-types.js'
+import { firstBlock } from '../readers/opening.js'
 import { looksLikeStream, ResponseHead, untransformed } from '../http/captured-head.js'
 import { setView } from '../http/captured-wire.js'
 import type { Capture, ResponseCaptureHost, ResponseTaker } from '../http/capture-types.js'
@@ -191,7 +192,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   // Whether its response is taken
 
   /** The endpoint's head is due; a response that passes is left alone. */
-  decide(args: HeadArguments, head = new ResponseHead(this.next, args)): void {
+  decide(args: HeadArguments, head = new ResponseHead(this.next, args)): boolean {
     const plan = this.#plan(head)
     if (plan === 'pass') this.#pass()
     else if (plan === 'gather') this.#gather(args, head)
@@ -199,6 +200,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       this.response.takeHeaded(this.#stream)
       this.#makeHead(args, head)
     } else this.response.take(args, plan)
+    return plan !== 'pass'
   }
 
   #plan(head: ResponseHead): Capture | 'gather' | 'stream' | 'pass' {
@@ -206,7 +208,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#taker !== undefined) return this.#taker.take(head) ?? 'pass'
     const { request } = this
     if (request.isUnread) request.learnParsed()
-    const { instance, owner, second, facts, profile } = request
+    const { instance, owner, second, facts } = request
     if (head.status === 404) noteNotFound(request)
     if (request.isUnread && request.isOther) return this.#leave('not MCP')
     if (facts.isInitialize) this.#noteSession(head)
@@ -218,6 +220,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       return instead
     }
     second?.allowed()
+    const { profile } = request
     if (!profile.taken && this.#runStream?.onAnswered === undefined)
       return this.#leave('revision without resumption')
     if (instance.isClosing) return this.#leave('closing')
@@ -298,8 +301,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#phase !== 'undecided') return this.next.writeHead(args)
     const held = args[0] === BAD_REQUEST ? heldBadRequest(this.request) : undefined
     if (held !== undefined) return held.writeHead(args)
-    this.decide(args as HeadArguments)
-    return this.isTaken === true ? this.request.res : this.next.writeHead(args)
+    const isTaken = this.decide(args as HeadArguments)
+    return isTaken ? this.request.res : this.next.writeHead(args)
   }
 
   /** Nothing is left to do: the response may get its methods back. */
@@ -326,7 +329,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const held = this.#phase === 'undecided' ? this.#implyHead() : undefined
     if (held !== undefined) return held.end(args)
     if (this.#phase === 'gathering') {
-      const isTaken = !hasChunk(args) || this.#add(args)
+      const isTaken = args.length === 0 || !hasChunk(args) || this.#add(args)
       if (isTaken && this.#isWhole) return this.#finish(args, this.#kept as RecordInit)
       return this.goLive().end(isTaken ? [callbackIn(args)] : args)
     }
@@ -402,7 +405,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     try {
       foldHeaders(head.given, next)
       request.res.removeHeader('Content-Length')
-      if (this.#phase === 'gathering') setStreamHeaders(request, this.id, next)
+      if (this.#kept !== undefined) setStreamHeaders(request, this.#kept.id, next)
       else this.#stream.setHeaders(next)
       next.writeHead(statusLineIn(args))
     } catch (error) {
@@ -454,14 +457,14 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.list?.delete(this)
     const record = Record.of(init, this.#events ?? [], this.#lastError)
     this.#events = undefined
-    const text = connections.openingOf(init, init.profile) + (record.text ?? '')
+    const opening = firstBlock(init, 0, init.profile, connections.retry, true) ?? ''
     table.announce(record)
     instance.debug('stream %s answers %s', () => [label(init), facts.inWords])
     table.keep(record)
     if (callback !== undefined) process.nextTick(callback)
     setSocket(res, this.#socket)
     try {
-      runOutsideContext(leave, next, text)
+      runOutsideContext(leave, next, opening + (record.text ?? ''))
     } catch (error) {
       warnOfThrow(error)
       res.destroy()

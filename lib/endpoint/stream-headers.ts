@@ -65,7 +65,7 @@ export function setStreamHeaders(
   const target = streamTarget(req.originalUrl ?? req.url ?? '', streamName)
   setBeside(headers, 'Link', formatLink(target, STREAM_RELATION))
   setUnbuffered(headers)
-  applyPreference(context, headers)
+  if (context.prefer !== undefined) applyPreference(context, headers)
 }
 
 export function setUnbuffered(headers: Headers): void {
@@ -76,7 +76,7 @@ export function setUnbuffered(headers: Headers): void {
 
 /** Tells a client that has announced itself that it was understood (RFC 7240, 3). */
 export function applyPreference(context: RequestContext, headers: Headers): void {
-  if (context.prefer === undefined || !context.prefersStream) return
+  if (!context.prefersStream) return
   if (prefersStream(stringOf(headers.getHeader('Preference-Applied')))) return
   const preference = context.instance.handoff === 'never' ? NO_HAND_OFF : STREAM_PREFERENCE
   setBeside(headers, 'Preference-Applied', preference)

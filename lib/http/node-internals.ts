@@ -91,13 +91,11 @@ export const INTERIM_METHODS = [
   'writeInformation'
 ] as const
 
-/** From where Node defines it: code that was loaded before us may have patched `ServerResponse`. */
-const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
-
-/** Else memory must not be reused: a logger that patches `write` keeps chunks. */
-export function hasNativeWrite(res: ServerResponse): boolean {
-  return res.write === NATIVE_WRITE
-}
+/**
+ * From where Node defines it: code that was loaded before us may have patched `ServerResponse`. If
+ * a response has another one, memory must not be reused: a logger that patches `write` keeps chunks.
+ */
+export const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
 
 /** From where Node defines it, and from where Bun does: responses may have one of their own. */
 const NEEDS_DRAIN = [ServerResponse.prototype, OutgoingMessage.prototype]

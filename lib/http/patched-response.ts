@@ -4,9 +4,9 @@ import { swallow } from './chunk.js'
 import {
   ASKS_HEADERS_SENT,
   hasMadeHead,
-  hasNativeWrite,
   METHOD_NAMES,
   methodsOf,
+  NATIVE_WRITE,
   type ResponseMethods,
   writeChunk
 } from './node-internals.js'
@@ -133,7 +133,7 @@ export class PatchedResponse implements Layer {
 
   constructor(res: ServerResponse) {
     this.res = res
-    this.isReusable = hasNativeWrite(res)
+    this.isReusable = res.write === NATIVE_WRITE
     const methods = methodsOf(res)
     this.methods = ASKS_HEADERS_SENT ? onWire(methods) : methods
     ;(res as Patched)[PATCHED] = this

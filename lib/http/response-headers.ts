@@ -19,11 +19,12 @@ export function stringOf(value: OutgoingHttpHeader | undefined): string | undefi
 
 /** In any form that `writeHead` takes: an object, a flat list, a list of pairs. */
 export function headerIn(headers: unknown, name: string): string | undefined {
-  if (headers === undefined) return undefined
-  if (isPlainObject(headers)) {
+  if (typeof headers !== 'object' || headers === null) return undefined
+  // The form that most endpoints use is searched without a copy.
+  if (!Array.isArray(headers)) {
     for (const key in headers) {
       if (key.length !== name.length || key.toLowerCase() !== name) continue
-      const value = Object.hasOwn(headers, key) ? headers[key] : undefined
+      const value = Object.hasOwn(headers, key) ? (headers as OutgoingHttpHeaders)[key] : undefined
       if (value !== undefined) return typeof value === 'string' ? value : stringOf(value)
     }
     return undefined
@@ -31,11 +32,6 @@ export function headerIn(headers: unknown, name: string): string | undefined {
   for (const [key, value] of headerEntries(headers))
     if (key.toLowerCase() === name) return stringOf(value)
   return undefined
-}
-
-/** The form that most endpoints use, which is searched without a copy. */
-function isPlainObject(headers: unknown): headers is OutgoingHttpHeaders {
-  return typeof headers === 'object' && headers !== null && !Array.isArray(headers)
 }
 
 /** As they are: a value may be one that Node refuses, such as `undefined`. */
@@ -83,9 +79,10 @@ export function statusLineIn([status, reason]: readonly unknown[]): readonly unk
 
 /** Onto the response, so that ours can be added; in a list, a repeated name has all its values. */
 export function foldHeaders(headers: unknown, onto: TakesHeaders): void {
-  if (isPlainObject(headers)) {
+  if (typeof headers !== 'object' || headers === null) return
+  if (!Array.isArray(headers)) {
     // As Node does it. A value may be one that it refuses, such as `undefined`.
-    for (const [name, value] of Object.entries(headers))
+    for (const [name, value] of Object.entries(headers as OutgoingHttpHeaders))
       onto.setHeader(name, value as OutgoingHttpHeader)
     return
   }

@@ -41,7 +41,7 @@ export class Possessions {
 
   /** An owner has more, or less if `by` is negative. */
   grow(owner: string, by: number): void {
-    const possession = this.of(owner)
+    const possession = this.#byOwner.get(owner) ?? this.of(owner)
     possession.size += by
     for (const share of possession.shares) if (share.count > 0) share.index()
     if (possession.size === 0) this.tidy(possession)

@@ -15,6 +15,7 @@ export interface RecordInit extends StreamIdentity {
 
 /** What became of a stream. Most calls are alike in it, and share one object. */
 export interface RecordDetails {
+  readonly kind: StreamKind
   readonly state: StreamState
   /** The sequences of the first and the last event that are kept. */
   readonly first: number
@@ -47,6 +48,7 @@ export interface RecordDetails {
 
 /** A call that was answered by one event, which its client was given. */
 const ANSWERED: RecordDetails = {
+  kind: 'request',
   state: 'completed',
   first: 1,
   last: 1,
@@ -70,7 +72,6 @@ const MOST_AS_TEXT = 16 * 1024
 
 export class Record extends Member implements StreamIdentity {
   readonly id: string
-  readonly kind: StreamKind
   readonly profile: ClientProfile
   owner: string
   sessionId: string | undefined
@@ -93,16 +94,16 @@ export class Record extends Member implements StreamIdentity {
     begunAt?: number
   ) {
     super()
-    const { requestIds } = init
+    const { requestIds, kind } = init
     this.id = init.id
-    this.kind = init.kind
     this.owner = init.owner
     this.sessionId = init.sessionId
     this.profile = init.profile
     this.#requestIds = requestIds.length === 1 ? (requestIds[0] as RequestId) : requestIds
     this.#bytes =
       typeof bytes === 'object' && bytes.length <= MOST_AS_TEXT ? latin1Of(bytes) : bytes
-    this.details = details === ANSWERED ? ANSWERED : sharedOf({ ...ANSWERED, ...details })
+    const isAnswered = details === ANSWERED && kind === ANSWERED.kind
+    this.details = isAnswered ? ANSWERED : sharedOf({ ...ANSWERED, ...details, kind })
     this.before = undefined
     this.after = undefined
     const at = now()
@@ -147,6 +148,10 @@ export class Record extends Member implements StreamIdentity {
   get requestIds(): readonly RequestId[] {
     const ids = this.#requestIds
     return typeof ids === 'object' ? ids : [ids]
+  }
+
+  get kind(): StreamKind {
+    return this.details.kind
   }
 
   get isEnded(): true {
