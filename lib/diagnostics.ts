@@ -95,8 +95,7 @@ export function publish(
   reason?: string,
   delay?: number
 ): void {
-  const { hasSubscribers } = channels[name]
-  if (!hasSubscribers) return
+  if (!channels[name].hasSubscribers) return
   const message: StreamMessage = {
     streamId: stream?.id,
     kind: stream?.kind,
@@ -127,15 +126,17 @@ export function digestOf(text: string): string {
   return createHmac('sha256', digestKey).update(text).digest('hex').slice(0, DIGEST_LENGTH)
 }
 
-/** A stream's end, with how long it took and over how many connections. */
-export function debugStream(
+/** What has become of a stream: a debug line, and a message on its channel. */
+export function tell(
   name: DiagnosticName,
   stream: Stream | Record,
-  error: Error | undefined
+  error: (Error & { readonly code: string }) | undefined
 ): void {
-  if (!log.enabled && !decisions.hasSubscribers) return
-  const why = error === undefined ? '' : `: ${error.message}`
-  debug('stream %s %s%s%s', label(stream), name, () => tookOf(name, stream), why)
+  if (log.enabled || decisions.hasSubscribers) {
+    const why = error === undefined ? '' : `: ${error.message}`
+    debug('stream %s %s%s%s', label(stream), name, () => tookOf(name, stream), why)
+  }
+  if (channels[name].hasSubscribers) publish(name, stream, error?.code)
 }
 
 function tookOf(name: DiagnosticName, stream: Stream | Record): string {
@@ -144,10 +145,15 @@ function tookOf(name: DiagnosticName, stream: Stream | Record): string {
   return ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, connections)})`
 }
 
-/** A line for `DEBUG=mcp-streams`: arguments are escaped, and called if they are functions. */
+/**
+ * A line for `DEBUG=mcp-streams`: arguments are escaped. One that is a function is called for its
+ * value, or for a list of several.
+ */
 export function debug(format: string, ...args: unknown[]): void {
-  if (log.enabled) log(format, ...args.map(printable))
-  if (decisions.hasSubscribers) decisions.publish(decisionOf(format, args.map(valueOf)))
+  if (!log.enabled && !decisions.hasSubscribers) return
+  const values = args.flatMap(valuesOf)
+  if (log.enabled) log(format, ...values.map(printable))
+  if (decisions.hasSubscribers) decisions.publish(decisionOf(format, values))
 }
 
 function decisionOf(format: string, values: readonly unknown[]): DecisionMessage {
@@ -160,12 +166,11 @@ function decisionOf(format: string, values: readonly unknown[]): DecisionMessage
 const LONGEST_TEXT = 200
 const LONGEST_INSPECTED = 4000
 
-function valueOf(given: unknown): unknown {
-  return typeof given === 'function' ? (given as () => unknown)() : given
+function valuesOf(given: unknown): unknown[] {
+  return typeof given === 'function' ? [(given as () => unknown)()].flat() : [given]
 }
 
-function printable(given: unknown): unknown {
-  const value = valueOf(given)
+function printable(value: unknown): unknown {
   if (typeof value === 'string') return escaped(value, LONGEST_TEXT)
   if (value instanceof Label) return escaped(value.text, LONGEST_TEXT)
   if (typeof value !== 'object' || value === null) return value

@@ -41,7 +41,7 @@ import { abandonAfterOf, featuresOf, keptFor } from './features.js'
 import { SharedStreams } from './wires/shared-streams.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
-import { debug, debugStream, publish, publishLink } from './diagnostics.js'
+import { debug, publishLink, tell } from './diagnostics.js'
 import { Observations } from './observations.js'
 import type { Settings } from './options/options.js'
 import { codeOf } from './options/part.js'
@@ -200,8 +200,7 @@ export class Instance implements RoutesInstance {
     return new StreamRegistry(
       registryLimits(settings),
       (name, stream, error) => {
-        debugStream(name, stream, error)
-        publish(name, stream, error?.code)
+        tell(name, stream, error)
         if (name === 'completed' || name === 'failed') this.others?.streamEnded(stream)
         if (error === undefined) return
         this.observations.failed(error.code)

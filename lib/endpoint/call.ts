@@ -12,17 +12,18 @@ import type { Socket } from 'node:net'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import { isObject, isOversizedId, isResponse, type RequestId } from '../protocol/json-rpc.js'
-import { isJsonText } from '../protocol/media-types.js'
+import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
 import { dataInText } from '../protocol/sse-lines.js'
 import type { DueQueue } from '../streams/due-queue.js'
 import { isNotificationText, messagesInText } from '../streams/outstanding-requests.js'
-import { Record } from '../streams/record.js'
+import { Record, type RecordInit } from '../streams/record.js'
 import type { StreamState } from '../streams/stream-types.js'
+import { firstBlock } from '../readers/opening.js'
 import { looksLikeStream, ResponseHead, untransformed } from '../http/captured-head.js'
 import { setView } from '../http/captured-wire.js'
 import type { Capture, ResponseCaptureHost, ResponseTaker } from '../http/capture-types.js'
 import { callbackIn, hasChunk, textIn, tooLate } from '../http/chunk.js'
-import { type Front, frontOf, hearsRequest } from '../http/deferred-events.js'
+import { type Front, frontOf } from '../http/deferred-events.js'
 import {
   HandlerContext,
   inSameContext,
@@ -46,7 +47,7 @@ import {
   heldBadRequest,
   holdBadRequest,
   type InitializeAnswer,
-  noteStatus,
+  noteNotFound,
   watchInitializeJson
 } from './outcome.js'
 import type { RequestContext } from './request-context.js'
@@ -88,7 +89,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   #events: string[] | undefined
   #size = 0
   #owed = NO_IDS
-  #sessionId: string | undefined
+  /** What is known of its record. */
+  #kept: RecordInit | undefined
   /** The sequence of the last error. */
   #lastError = 0
 
@@ -111,7 +113,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.#front = frontOf(req, res)
     this.next.capture(this)
     setView(res, undefined)
-    if (hearsRequest(req, this.#front)) this.goLive()
+    if (this.#front.isToHearRequest) this.goLive()
     if (keyed !== undefined) {
       // A client may ask for the response again, so its close is held from now on.
       applyPreference(request, res)
@@ -190,24 +192,25 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   // Whether its response is taken
 
   /** The endpoint's head is due; a response that passes is left alone. */
-  decide(args: HeadArguments, head = new ResponseHead(this.request.res, this.next, args)): void {
+  decide(args: HeadArguments, head = new ResponseHead(this.next, args)): boolean {
     const plan = this.#plan(head)
     if (plan === 'pass') this.#pass()
     else if (plan === 'gather') this.#gather(args, head)
     else if (plan === 'stream') {
       this.response.takeHeaded(this.#stream)
-      this.#makeHead(args, head, () => this.#stream.setHeaders(this.next))
+      this.#makeHead(args, head)
     } else this.response.take(args, plan)
+    return plan !== 'pass'
   }
 
   #plan(head: ResponseHead): Capture | 'gather' | 'stream' | 'pass' {
-    this.stop()
+    this.list?.delete(this)
     if (this.#taker !== undefined) return this.#taker.take(head) ?? 'pass'
     const { request } = this
     if (request.isUnread) request.learnParsed()
     const { instance, owner, second, facts } = request
     if (instance.isClosing) closeAfter(request.req, request.res)
-    noteStatus(request, head.status)
+    if (head.status === 404) noteNotFound(request)
     if (request.isUnread && request.isOther) return this.#leave('not MCP')
     if (facts.isInitialize) this.#noteSession(head)
     if (!head.isStream) {
@@ -218,17 +221,21 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       return instead
     }
     second?.allowed()
-    if (!request.profile.taken && this.#runStream?.onAnswered === undefined)
+    const { profile } = request
+    if (!profile.taken && this.#runStream?.onAnswered === undefined)
       return this.#leave('revision without resumption')
     if (instance.isClosing) return this.#leave('closing')
     const sessionId = this.#sessionIn(head)
-    this.#sessionId = sessionId
     if (sessionId !== undefined && isOversizedId(sessionId))
       return this.#leave('a session id that is too long to be remembered')
     if (instance.eventStore?.isLeft === true) return this.#leave('option eventStore')
     if (facts.isTooMany || facts.isOversized)
       return this.#leave('more requests, or longer ids, than can be answered with errors')
-    if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) return 'gather'
+    if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) {
+      const { requestIds } = facts
+      this.#kept = { id: this.id, kind: 'request', owner, requestIds, sessionId, profile }
+      return 'gather'
+    }
     return this.#stream.open(sessionId) ? 'stream' : this.#leave('everything is live and full')
   }
 
@@ -241,7 +248,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       method === 'POST' &&
       facts.requestIds.length > 0 &&
       instance.connections.mostGathered > 0 &&
-      !this.isToDisconnect &&
+      this.pendingDisconnect === undefined &&
       this.request.announcementIn(sessionId) === undefined
     )
   }
@@ -295,8 +302,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#phase !== 'undecided') return this.next.writeHead(args)
     const held = args[0] === BAD_REQUEST ? heldBadRequest(this.request) : undefined
     if (held !== undefined) return held.writeHead(args)
-    this.decide(args as HeadArguments)
-    return this.isTaken === true ? this.request.res : this.next.writeHead(args)
+    const isTaken = this.decide(args as HeadArguments)
+    return isTaken ? this.request.res : this.next.writeHead(args)
   }
 
   /** Nothing is left to do: the response may get its methods back. */
@@ -307,26 +314,24 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   write(args: readonly unknown[]): boolean {
-    const held = this.#holdImplied()
+    const held = this.#phase === 'undecided' ? this.#implyHead() : undefined
     if (held !== undefined) return held.write(args)
-    if (this.#phase === 'undecided') this.#implyHead()
     if (this.#phase === 'gathering' && !this.#add(args)) this.goLive()
     if (this.#live !== undefined) return this.#live.write(args)
     if (this.#phase === 'passed') return this.next.write(args)
     const isOver = this.#phase === 'ended'
-    const callback = callbackIn(args)
+    const callback = args.length > 1 ? callbackIn(args) : undefined
     if (callback !== undefined) process.nextTick(callback, isOver ? tooLate('write', true) : null)
     return !isOver
   }
 
   end(args: readonly unknown[]): ServerResponse {
     const { res } = this.request
-    const held = this.#holdImplied()
+    const held = this.#phase === 'undecided' ? this.#implyHead() : undefined
     if (held !== undefined) return held.end(args)
-    if (this.#phase === 'undecided') this.#implyHead()
     if (this.#phase === 'gathering') {
-      const isTaken = !hasChunk(args) || this.#add(args)
-      if (isTaken && this.#isWhole) return this.#finish(args)
+      const isTaken = args.length === 0 || !hasChunk(args) || this.#add(args)
+      if (isTaken && this.#isWhole) return this.#finish(args, this.#kept as RecordInit)
       return this.goLive().end(isTaken ? [callbackIn(args)] : args)
     }
     if (this.#live !== undefined) return this.#live.end(args)
@@ -338,7 +343,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   flushHeaders(): void {
-    if (this.#phase === 'undecided') this.#implyHead()
+    if (this.#phase === 'undecided') this.#implyHead(false)
     if (this.#live !== undefined) this.#live.flushHeaders()
     else if (this.#phase !== 'gathering') this.next.flushHeaders()
   }
@@ -366,43 +371,43 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     return isOver ? this.request.res : this.next.destroy(error)
   }
 
-  /** Its client may have been told so of a session that is lost. */
-  #holdImplied(): Layer | undefined {
-    const { request } = this
-    const isDue = this.#phase === 'undecided' && request.res.statusCode === BAD_REQUEST
-    return isDue ? heldBadRequest(request) : undefined
-  }
-
-  /** By `writeHead` of the response, as Node does it: those behind us may have patched that. */
-  #implyHead(): void {
+  /**
+   * By `writeHead` of the response, as Node does it: those behind us may have patched that. Returns
+   * what takes an answer, if its client may be told so of a session that is lost.
+   */
+  #implyHead(isHoldable = true): Layer | undefined {
     const { res } = this.request
-    const args: HeadArguments = [res.statusCode]
-    const head = new ResponseHead(res, this.next, args)
+    const { statusCode } = res
+    const held = isHoldable && statusCode === BAD_REQUEST ? heldBadRequest(this.request) : undefined
+    if (held !== undefined) return held
+    const args: HeadArguments = [statusCode]
+    const head = new ResponseHead(this.next, args)
     // Only if it may be taken: without an explicit head, Node computes the length of a body.
-    if (head.isStream) res.writeHead(res.statusCode)
+    if (head.isStream) res.writeHead(statusCode)
     if (this.#phase === 'undecided') this.decide(args, head)
+    return undefined
   }
 
   // What is gathered
 
   #gather(args: HeadArguments, head: ResponseHead): void {
-    const { next, request } = this
-    const { instance, req, res, facts } = request
+    const { instance, req, res, facts } = this.request
     this.#phase = 'gathering'
     this.#owed = facts.requestIds
     instance.connections.gathering.add(this)
     showSocket(req, res, facadeOf(this.#socket))
-    this.#makeHead(args, head, () => setStreamHeaders(request, this.id, next))
+    this.#makeHead(args, head)
   }
 
-  /** As the endpoint wants it, with what `setHeaders` sets. It leaves at the end of this tick. */
-  #makeHead(args: HeadArguments, head: ResponseHead, setHeaders: () => void): void {
+  /** As the endpoint wants it, with what is ours. It leaves at the end of this tick. */
+  #makeHead(args: HeadArguments, head: ResponseHead): void {
     const { next, request } = this
-    process.nextTick(headDue, this)
+    process.nextTick(Call.#headDue, this)
     try {
-      foldHeaders(head.given, (name, value) => next.setHeader(name, value))
+      foldHeaders(head.given, next)
       request.res.removeHeader('Content-Length')
-      setHeaders()
+      if (this.#kept !== undefined) setStreamHeaders(request, this.#kept.id, next)
+      else this.#stream.setHeaders(next)
       next.writeHead(statusLineIn(args))
     } catch (error) {
       // Middleware in front, at a head that its endpoint has given in good faith.
@@ -440,38 +445,32 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   /** All has been answered, and nothing asked for that only a stream has. */
   get #isWhole(): boolean {
     const isThere = !this.request.res.destroyed && !this.#socket.destroyed
-    return this.#owed.length === 0 && !this.isToDisconnect && isThere
+    return this.#owed.length === 0 && this.pendingDisconnect === undefined && isThere
   }
 
   /** Sends all of it, and keeps it. */
-  #finish(args: readonly unknown[]): ServerResponse {
-    const { request, next, id } = this
-    const { instance, res, owner, profile, facts } = request
-    const callback = callbackIn(args)
+  #finish(args: readonly unknown[], init: RecordInit): ServerResponse {
+    const { request, next } = this
+    const { instance, res, facts } = request
+    const { connections, table } = instance
+    const callback = args.length > 0 ? callbackIn(args) : undefined
     this.#phase = 'ended'
-    this.stop()
-    const { requestIds } = facts
-    const sessionId = this.#sessionId
-    const init = { id, kind: 'request' as const, owner, requestIds, sessionId, profile }
+    this.list?.delete(this)
     const record = Record.of(init, this.#events ?? [], this.#lastError)
     this.#events = undefined
-    const text = instance.connections.openingOf(record, profile) + (record.text ?? '')
-    instance.table.announce(record)
-    instance.debug(
-      'stream %s answers %s',
-      () => label(this),
-      () => facts.inWords
-    )
-    instance.table.keep(record)
+    const opening = firstBlock(init, 0, init.profile, connections.retry, true) ?? ''
+    table.announce(record)
+    instance.debug('stream %s answers %s', () => [label(init), facts.inWords])
+    table.keep(record)
     if (callback !== undefined) process.nextTick(callback)
     setSocket(res, this.#socket)
     try {
-      runOutsideContext(() => next.end([text, 'latin1']))
+      runOutsideContext(leave, next, opening + (record.text ?? ''))
     } catch (error) {
       warnOfThrow(error)
       res.destroy()
     }
-    instance.connections.leaving(this.#socket, res)
+    connections.leaving(this.#socket, res)
     return res
   }
 
@@ -487,15 +486,15 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (!isGathering) return live
     this.stop()
     // Room for it was made before its head.
-    if (this.#stream.open(this.#sessionId, true)) live.takeHeaded(this.#stream)
+    if (this.#stream.open(this.#kept?.sessionId, true)) live.takeHeaded(this.#stream)
     for (const event of this.#events ?? []) live.write([event])
     this.#events = undefined
     return live
   }
 
-  headDue(): void {
-    if (this.#phase === 'gathering') this.goLive()
-    this.#live?.headDue()
+  static #headDue(this: void, call: Call): void {
+    if (call.#phase === 'gathering') call.goLive()
+    call.#live?.headDue()
   }
 
   override socketEnded(socket: unknown): boolean {
@@ -529,8 +528,8 @@ function waited(this: Call): void {
   this.waited()
 }
 
-function headDue(call: Call): void {
-  call.headDue()
+function leave(wire: PatchedResponse, text: string): void {
+  wire.end([text, 'latin1'])
 }
 
 /** Why a response is no stream; '' if nobody would expect one. */
@@ -538,7 +537,7 @@ function whyNoStream(head: ResponseHead): string {
   const { status, type = '' } = head
   if (status === 202 || status === 204 || status === 304) return ''
   if (status !== 200) return `status ${status}`
-  if (isJsonText(type)) return ''
+  if (head.mediaType === JSON_TYPE || isJsonText(type)) return ''
   const encoding = head.header('content-encoding')
   if (encoding !== undefined) return `it is encoded (${encoding})`
   return `it is ${type === '' ? 'of no type' : type}`

@@ -68,6 +68,8 @@ export class Connections implements ConnectionHost {
   readonly outgoing: OutgoingAnswers
   readonly gathering = new LinkedList<Waiting>()
   readonly mostGathered: number
+  /** Milliseconds, as clients are told; `null`: they are not. */
+  readonly retry: number | null
   readonly #options: ConnectionOptions
   readonly #open = new Set<Connection>()
   readonly #stalls: StallWatch
@@ -86,6 +88,7 @@ export class Connections implements ConnectionHost {
     const { keepAlive, disconnectAfter, maxStreamBytes } = options
     const { [BOUND]: bound = MOST_GATHERED } = globalThis as { [BOUND]?: number }
     this.#options = options
+    this.retry = options.retry
     // Less than that with which a stream asks its endpoint to wait.
     this.mostGathered = Math.min(bound, Math.floor(maxStreamBytes / 4))
     if (keepAlive !== null) this.silences = new DueQueue(keepAlive)
@@ -123,8 +126,8 @@ export class Connections implements ConnectionHost {
     profile: ClientProfile,
     behind: readonly Uint8Array[] = []
   ): void {
-    const { retry, lost } = this.#options
-    const first = firstBlock(record, cursor, profile, retry, cursor < record.last) ?? ''
+    const { lost } = this.#options
+    const first = firstBlock(record, cursor, profile, this.retry, cursor < record.last) ?? ''
     const events = record.eventsAfter(cursor) ?? NO_EVENTS
     const isClosing = this.#retry !== undefined
     if (isClosing) sink.closeSocket(() => undefined)
@@ -189,11 +192,6 @@ export class Connections implements ConnectionHost {
   /** A response has been ended that was gathered: its client may not take it. */
   leaving(socket: Socket, res: ServerResponse): void {
     if (pendingBytes(socket, res) > 0) this.#stalls.add(new Leaving(socket, res))
-  }
-
-  /** What stands in front of the events of a call that is over. */
-  openingOf(record: Record, profile: ClientProfile): string {
-    return firstBlock(record, 0, profile, this.#options.retry, true) ?? ''
   }
 
   /** Resolves when all sockets have closed. */

@@ -17,7 +17,7 @@ const LONGEST_INITIALIZE = 1024 * 1024
 
 /**
  * Acts on the endpoint's answer to a request, once it has been given. `isHeadSeen`: its head comes
- * to `noteStatus`, so that of a call that ends nothing else, no more is watched.
+ * to `noteNotFound`, so that of a call that ends nothing else, no more is watched.
  */
 export function watchOutcome(context: RequestContext, isHeadSeen = false): void {
   const { method, session, facts, isUnread, keyed } = context
@@ -30,10 +30,9 @@ export function watchOutcome(context: RequestContext, isHeadSeen = false): void 
 }
 
 /** A 404 to a POST tells that its session has ended. */
-export function noteStatus(context: RequestContext, status: number): void {
+export function noteNotFound(context: RequestContext): void {
   const { isWatched, session, method } = context
-  if (status === 404 && !isWatched && session !== undefined && method === 'POST')
-    watchAnswer(context)
+  if (!isWatched && session !== undefined && method === 'POST') watchAnswer(context)
 }
 
 function watchAnswer(context: RequestContext): void {

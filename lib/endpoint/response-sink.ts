@@ -5,9 +5,9 @@ import type { Sink } from '../readers/sink.js'
 import { closeWhenIdle, whenClosed } from '../http/sockets.js'
 import { isKeptAlive, isRelayed } from '../http/loopback.js'
 import {
-  hasNativeWrite,
   isBroken,
   MOST_COPIED,
+  NATIVE_WRITE,
   pendingBytes,
   writeChunk
 } from '../http/node-internals.js'
@@ -21,7 +21,7 @@ export function responseSink(
   beforeEnd?: () => void
 ): Sink {
   const { socket } = req
-  const isReusable = hasNativeWrite(res)
+  const isReusable = res.write === NATIVE_WRITE
   return {
     isRelayed: isRelayed(req),
     get isKeptAlive() {

@@ -18,7 +18,7 @@ import { messagesIn, missedHeaders } from './endpoint-answer.js'
 import { type AnswerSink, EndpointMessages } from './endpoint-messages.js'
 import { keepBody } from '../http/node-internals.js'
 import type { NumberedEvents, NumberedRun } from './instance-parts.js'
-import { type InitializeAnswer, noteRevision, noteStatus } from './outcome.js'
+import { type InitializeAnswer, noteNotFound, noteRevision } from './outcome.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from '../http/response-capture.js'
 
@@ -268,7 +268,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   lateHead(head: LateHead): void {
     this.#lateHead = head
-    noteStatus(this.#request, head.status)
+    if (head.status === 404) noteNotFound(this.#request)
     this.#messages.head(head)
   }
 

@@ -63,13 +63,13 @@ export function setStreamHeaders(
 ): void {
   const { req } = context
   const target = streamTarget(req.originalUrl ?? req.url ?? '', streamName)
-  headers.setHeader('Link', joined(headers, 'Link', formatLink(target, STREAM_RELATION)))
+  setBeside(headers, 'Link', formatLink(target, STREAM_RELATION))
   setUnbuffered(headers)
-  applyPreference(context, headers)
+  if (context.prefer !== undefined) applyPreference(context, headers)
 }
 
 export function setUnbuffered(headers: Headers): void {
-  const given = stringOf(headers.getHeader('Cache-Control'))
+  const given = headers.getHeader('Cache-Control')
   headers.setHeader('Cache-Control', withDirectives(given, UNBUFFERED))
   headers.setHeader('X-Accel-Buffering', 'no')
 }
@@ -79,7 +79,7 @@ export function applyPreference(context: RequestContext, headers: Headers): void
   if (!context.prefersStream) return
   if (prefersStream(stringOf(headers.getHeader('Preference-Applied')))) return
   const preference = context.instance.handoff === 'never' ? NO_HAND_OFF : STREAM_PREFERENCE
-  headers.setHeader('Preference-Applied', joined(headers, 'Preference-Applied', preference))
+  setBeside(headers, 'Preference-Applied', preference)
 }
 
 /** With the preference applied and no link, a client would take a head for incomplete. */
@@ -88,7 +88,9 @@ export function withdrawPreference(res: ServerResponse): void {
     res.removeHeader('Preference-Applied')
 }
 
-function joined(headers: Headers, name: string, value: string): string {
-  const present = stringOf(headers.getHeader(name)) ?? ''
-  return present === '' ? value : `${present}, ${value}`
+/** Beside the values that there are. */
+function setBeside(headers: Headers, name: string, value: string): void {
+  const present = headers.getHeader(name)
+  const isNone = present === undefined || present === ''
+  headers.setHeader(name, isNone ? value : `${stringOf(present)}, ${value}`)
 }

@@ -7,7 +7,12 @@ import {
   STATUS_CODES
 } from 'node:http'
 import { callbackIn } from './chunk.js'
-import { type HeadArguments, HEAD_METHODS, INTERIM_METHODS } from './node-internals.js'
+import {
+  type HeadArguments,
+  HEAD_METHODS,
+  INTERIM_METHODS,
+  type ResponseMethods
+} from './node-internals.js'
 import {
   foldHeaders,
   headerIn,
@@ -19,7 +24,7 @@ import {
   withDirectives
 } from './response-headers.js'
 import type { Layer, PatchedResponse } from './patched-response.js'
-import { isEventStreamType } from '../protocol/media-types.js'
+import { EVENT_STREAM, isEventStreamType, typeIn } from '../protocol/media-types.js'
 
 /** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
 const SENT: HeadArguments = [200]
@@ -38,20 +43,25 @@ export class ResponseHead {
   readonly given: unknown
   /** Its `Content-Type`. */
   readonly type: string | undefined
+  /** The media type in it. */
+  readonly mediaType: string
   /** An event stream with status 200, not encoded, whose client is still there. */
   readonly isStream: boolean
-  readonly #next: Layer
+  readonly #res: ServerResponse
+  readonly #getHeader: ResponseMethods['getHeader']
 
   /** @throws what Node would throw when the head is sent, where it could not be caught. */
-  constructor(res: ServerResponse, next: Layer, args: HeadArguments) {
+  constructor({ res, methods }: PatchedResponse, args: HeadArguments) {
     const [status, reason] = args
     this.status = Number(status)
-    this.given = headersIn(args)
-    this.#next = next
+    this.given = args.length === 1 ? undefined : headersIn(args)
+    this.#res = res
+    this.#getHeader = methods.getHeader
     this.type = this.header('content-type')
+    this.mediaType = typeIn(this.type)
     this.isStream =
       this.status === 200 &&
-      isEventStreamType(this.type) &&
+      this.mediaType === EVENT_STREAM &&
       isPlainEncoding(this.header('content-encoding')) &&
       !res.destroyed
     if (this.isStream)
@@ -62,7 +72,7 @@ export class ResponseHead {
   header(name: string): string | undefined {
     const given = this.given === undefined ? undefined : headerIn(this.given, name)
     if (given !== undefined) return given
-    const value = this.#next.getHeader(name)
+    const value = this.#getHeader.call(this.#res, name)
     return typeof value === 'string' || value === undefined ? value : stringOf(value)
   }
 }
@@ -75,9 +85,11 @@ export function looksLikeStream(
   return Number(res.statusCode) === 200 && isEventStreamType(stringOf(contentType))
 }
 
+const UNTRANSFORMED = ['no-transform']
+
 /** The `Cache-Control` that `compression` behind us sees: it does not touch `no-transform`. */
 export function untransformed(cacheControl: OutgoingHttpHeader | undefined): string {
-  return withDirectives(stringOf(cacheControl), ['no-transform'])
+  return withDirectives(cacheControl, UNTRANSFORMED)
 }
 
 export class CapturedHead {
@@ -236,7 +248,7 @@ class OwnHead {
     const status = validStatus(given)
     const message = typeof reason === 'string' ? reason : statusMessage
     validateHead(message, headersIn(args))
-    foldHeaders(headersIn(args), (name, value) => this.made.setHeader(name, value))
+    foldHeaders(headersIn(args), this.made)
     this.statusMessage = message ?? STATUS_CODES[status] ?? 'unknown'
     this.status = status
   }

@@ -64,7 +64,7 @@ export class DeferredEvents implements EventInterceptor {
     this.#host = host
     this.#isRequestHeard = front.isRequestHeard
     this.#inFront = front.listeners
-    if (hearsRequest(req, front)) this.#patchRequest()
+    if (front.isToHearRequest) this.#patchRequest()
   }
 
   get isHolding(): boolean {
@@ -230,6 +230,8 @@ export interface Front {
   readonly listeners: readonly unknown[]
   /** Some of them are on the request, which is rare. */
   readonly isRequestHeard: boolean
+  /** Who reads the body is told in the context in which they ask only where all of it has come. */
+  readonly isToHearRequest: boolean
 }
 
 export function frontOf(req: IncomingMessage, res: ServerResponse): Front {
@@ -240,10 +242,6 @@ export function frontOf(req: IncomingMessage, res: ServerResponse): Front {
   for (const event of REQUEST_EVENTS)
     if (req.listenerCount(event) > 0) ofRequest = ofRequest.concat(req.rawListeners(event))
   const isRequestHeard = ofRequest.length > 0
-  return { listeners: isRequestHeard ? ofResponse.concat(ofRequest) : ofResponse, isRequestHeard }
-}
-
-/** Where the whole body has come, whoever reads it is told in the context in which they ask. */
-export function hearsRequest({ complete }: IncomingMessage, { isRequestHeard }: Front): boolean {
-  return isRequestHeard || !complete
+  const listeners = isRequestHeard ? ofResponse.concat(ofRequest) : ofResponse
+  return { listeners, isRequestHeard, isToHearRequest: isRequestHeard || !req.complete }
 }

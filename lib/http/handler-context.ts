@@ -114,7 +114,8 @@ export class HandlerContext extends Waiting implements CurrentStream {
   collector: PartsCollector | undefined
   /** The response has been left alone: there is no stream behind this request. */
   isUntaken = false
-  #pendingDisconnect: { retry: number | undefined } | undefined
+  /** Its client is to be disconnected as soon as there is a connection. */
+  protected pendingDisconnect: { retry: number | undefined } | undefined
   #abort: AbortController | undefined
   readonly #makeLink: MakeLink | undefined
 
@@ -139,11 +140,6 @@ export class HandlerContext extends Waiting implements CurrentStream {
     return false
   }
 
-  /** Its client is to be disconnected as soon as there is a connection. */
-  protected get isToDisconnect(): boolean {
-    return this.#pendingDisconnect !== undefined
-  }
-
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController()
@@ -162,7 +158,7 @@ export class HandlerContext extends Waiting implements CurrentStream {
       throw new TypeError('disconnect: `retry` must be a whole number of milliseconds, 0 or more')
     }
     if (this.stream === undefined || this.stream.readers.count === 0)
-      this.#pendingDisconnect = { retry }
+      this.pendingDisconnect = { retry }
     else this.stream.readers.current?.disconnect(retry)
   }
 
@@ -186,8 +182,8 @@ export class HandlerContext extends Waiting implements CurrentStream {
   }
 
   connected(): void {
-    if (this.#pendingDisconnect !== undefined)
-      this.stream?.readers.current?.disconnect(this.#pendingDisconnect.retry)
+    if (this.pendingDisconnect !== undefined)
+      this.stream?.readers.current?.disconnect(this.pendingDisconnect.retry)
   }
 }
 
@@ -222,10 +218,13 @@ export function runInContext<T>(context: HandlerContext, work: () => T): T {
 }
 
 /** Runs what is in front of us, although what is behind may have called it. */
-export function runOutsideContext<T>(work: () => T): T {
-  if (storage.getStore() === undefined) return work()
+export function runOutsideContext<Args extends unknown[], T>(
+  work: (...args: Args) => T,
+  ...args: Args
+): T {
+  if (storage.getStore() === undefined) return work(...args)
   // Not `exit`: on Node 20 that turns the hooks of the whole process off and on again.
-  return storage.run(undefined, work)
+  return storage.run(undefined, work, ...args)
 }
 
 /** Whether the running code works for a request. */

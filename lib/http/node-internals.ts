@@ -46,9 +46,20 @@ let latest: ResponseMethods | undefined
 
 export function methodsOf(res: ServerResponse): ResponseMethods {
   const own = res as unknown as ResponseMethods
-  if (latest !== undefined && haveSame(own, latest)) return latest
   const { writeHead, write, end, flushHeaders, setHeader, getHeader, destroy, _implicitHeader } =
     own
+  // By name and not in a loop, which takes V8 several times as long: it runs for each response.
+  if (
+    latest?.writeHead === writeHead &&
+    latest.write === write &&
+    latest.end === end &&
+    latest.flushHeaders === flushHeaders &&
+    latest.setHeader === setHeader &&
+    latest.getHeader === getHeader &&
+    latest.destroy === destroy &&
+    latest._implicitHeader === _implicitHeader
+  )
+    return latest
   return (latest = {
     writeHead,
     write,
@@ -59,20 +70,6 @@ export function methodsOf(res: ServerResponse): ResponseMethods {
     destroy,
     _implicitHeader
   })
-}
-
-/** By name and not in a loop, which takes V8 several times as long: it runs for each response. */
-function haveSame(some: ResponseMethods, others: ResponseMethods): boolean {
-  return (
-    some.writeHead === others.writeHead &&
-    some.write === others.write &&
-    some.end === others.end &&
-    some.flushHeaders === others.flushHeaders &&
-    some.setHeader === others.setHeader &&
-    some.getHeader === others.getHeader &&
-    some.destroy === others.destroy &&
-    some._implicitHeader === others._implicitHeader
-  )
 }
 
 /** The oldest Node that we run on does not have all of them. */
@@ -94,13 +91,11 @@ export const INTERIM_METHODS = [
   'writeInformation'
 ] as const
 
-/** From where Node defines it: code that was loaded before us may have patched `ServerResponse`. */
-const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
-
-/** Else memory must not be reused: a logger that patches `write` keeps chunks. */
-export function hasNativeWrite(res: ServerResponse): boolean {
-  return res.write === NATIVE_WRITE
-}
+/**
+ * From where Node defines it: code that was loaded before us may have patched `ServerResponse`. If
+ * a response has another one, memory must not be reused: a logger that patches `write` keeps chunks.
+ */
+export const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
 
 /** From where Node defines it, and from where Bun does: responses may have one of their own. */
 const NEEDS_DRAIN = [ServerResponse.prototype, OutgoingMessage.prototype]

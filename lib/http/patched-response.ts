@@ -4,9 +4,9 @@ import { swallow } from './chunk.js'
 import {
   ASKS_HEADERS_SENT,
   hasMadeHead,
-  hasNativeWrite,
   METHOD_NAMES,
   methodsOf,
+  NATIVE_WRITE,
   type ResponseMethods,
   writeChunk
 } from './node-internals.js'
@@ -133,7 +133,7 @@ export class PatchedResponse implements Layer {
 
   constructor(res: ServerResponse) {
     this.res = res
-    this.isReusable = hasNativeWrite(res)
+    this.isReusable = res.write === NATIVE_WRITE
     const methods = methodsOf(res)
     this.methods = ASKS_HEADERS_SENT ? onWire(methods) : methods
     ;(res as Patched)[PATCHED] = this
@@ -169,7 +169,7 @@ export class PatchedResponse implements Layer {
     },
     getHeader(this: PatchedServerResponse, name) {
       const patched = this[PATCHED]
-      return patched.hasHeaders || isCacheControl(name)
+      return patched.hasHeaders || (name.length === CACHE_CONTROL.length && isCacheControl(name))
         ? patched.top.getHeader(name)
         : patched.methods.getHeader.call(this, name)
     },
@@ -221,7 +221,7 @@ export class PatchedResponse implements Layer {
     this.#isHoldable = false
     this.#held = holding.layerFor(this, status)
     this.#heldChanges = NO_CHANGES
-    this.#setTop()
+    this.capture(this.#capture)
     return this.#held
   }
 
@@ -229,7 +229,7 @@ export class PatchedResponse implements Layer {
   letGo(): void {
     this.#held = undefined
     this.#changes = this.#heldChanges
-    this.#setTop()
+    this.capture(this.#capture)
   }
 
   /** Does what the endpoint would do by this method, whatever those behind us have patched. */
@@ -246,17 +246,13 @@ export class PatchedResponse implements Layer {
   rewriter<T extends Layer>(make: () => T): T {
     this.patchAll()
     const rewriter = (this.#rewriter ??= make())
-    this.#setTop()
+    this.capture(this.#capture)
     return rewriter as T
   }
 
   capture(layer: CapturingLayer | undefined): void {
     this.#capture = layer
     this.behindRewriter = layer ?? this
-    this.#setTop()
-  }
-
-  #setTop(): void {
     this.top = this.#held ?? this.#rewriter ?? this.behindRewriter
   }
 
@@ -339,7 +335,7 @@ export class PatchedResponse implements Layer {
     if (this.#held !== undefined) {
       this.#heldChanges = changes
       this.patchAll()
-      this.#setTop()
+      this.capture(this.#capture)
       return []
     }
     return changes.flatMap(change => change(head) ?? [])
@@ -462,7 +458,7 @@ class HeadOnItsWay implements HeadInMaking {
   #fold(): void {
     const args = this.#args
     if (args === undefined || args.length < 2) return
-    foldHeaders(headersIn(args), (name, value) => this.#layer.setHeader(name, value))
+    foldHeaders(headersIn(args), this.#layer)
     this.#args = statusLineIn(args)
   }
 }
@@ -471,7 +467,7 @@ const CACHE_CONTROL = 'cache-control'
 
 /** The one header of which a capture shows more than there is. */
 export function isCacheControl(name: string): boolean {
-  return name.length === CACHE_CONTROL.length && name.toLowerCase() === CACHE_CONTROL
+  return name.toLowerCase() === CACHE_CONTROL
 }
 
 /** One descriptor for all responses keeps their shapes alike. */

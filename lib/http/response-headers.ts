@@ -7,7 +7,10 @@ import {
   validateHeaderValue
 } from 'node:http'
 
-type SetHeader = (name: string, value: OutgoingHttpHeader) => unknown
+/** A response, a layer of one, or whatever else takes headers. */
+interface TakesHeaders {
+  setHeader(name: string, value: OutgoingHttpHeader): unknown
+}
 
 /** A header value as one string, as it would stand in the head. */
 export function stringOf(value: OutgoingHttpHeader | undefined): string | undefined {
@@ -16,23 +19,19 @@ export function stringOf(value: OutgoingHttpHeader | undefined): string | undefi
 
 /** In any form that `writeHead` takes: an object, a flat list, a list of pairs. */
 export function headerIn(headers: unknown, name: string): string | undefined {
-  if (headers === undefined) return undefined
-  if (isPlainObject(headers)) {
+  if (typeof headers !== 'object' || headers === null) return undefined
+  // The form that most endpoints use is searched without a copy.
+  if (!Array.isArray(headers)) {
     for (const key in headers) {
       if (key.length !== name.length || key.toLowerCase() !== name) continue
-      const value = Object.hasOwn(headers, key) ? headers[key] : undefined
-      if (value !== undefined) return stringOf(value)
+      const value = Object.hasOwn(headers, key) ? (headers as OutgoingHttpHeaders)[key] : undefined
+      if (value !== undefined) return typeof value === 'string' ? value : stringOf(value)
     }
     return undefined
   }
   for (const [key, value] of headerEntries(headers))
     if (key.toLowerCase() === name) return stringOf(value)
   return undefined
-}
-
-/** The form that most endpoints use, which is searched without a copy. */
-function isPlainObject(headers: unknown): headers is OutgoingHttpHeaders {
-  return typeof headers === 'object' && headers !== null && !Array.isArray(headers)
 }
 
 /** As they are: a value may be one that Node refuses, such as `undefined`. */
@@ -79,11 +78,12 @@ export function statusLineIn([status, reason]: readonly unknown[]): readonly unk
 }
 
 /** Onto the response, so that ours can be added; in a list, a repeated name has all its values. */
-export function foldHeaders(headers: unknown, setHeader: SetHeader): void {
-  if (isPlainObject(headers)) {
+export function foldHeaders(headers: unknown, onto: TakesHeaders): void {
+  if (typeof headers !== 'object' || headers === null) return
+  if (!Array.isArray(headers)) {
     // As Node does it. A value may be one that it refuses, such as `undefined`.
-    for (const [name, value] of Object.entries(headers))
-      setHeader(name, value as OutgoingHttpHeader)
+    for (const [name, value] of Object.entries(headers as OutgoingHttpHeaders))
+      onto.setHeader(name, value as OutgoingHttpHeader)
     return
   }
   const seen = new Map<string, OutgoingHttpHeader>()
@@ -91,7 +91,7 @@ export function foldHeaders(headers: unknown, setHeader: SetHeader): void {
     const earlier = seen.get(name.toLowerCase())
     const values = earlier === undefined ? value : [earlier, value].flat().map(String)
     seen.set(name.toLowerCase(), values)
-    setHeader(name, values)
+    onto.setHeader(name, values)
   }
 }
 
@@ -101,16 +101,19 @@ export function isPlainEncoding(value: string | undefined): boolean {
 }
 
 /** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
-export function withDirectives(value: string | undefined, directives: readonly string[]): string {
+export function withDirectives(
+  value: OutgoingHttpHeader | undefined,
+  directives: readonly string[]
+): string {
   // The responses of an endpoint mostly have the same value.
   if (value === latest?.value && directives === latest?.directives) return latest.result
-  const result = value === undefined ? directives.join(', ') : added(value, directives)
+  const result = value === undefined ? directives.join(', ') : added(String(value), directives)
   latest = { value, directives, result }
   return result
 }
 
 interface Directed {
-  readonly value: string | undefined
+  readonly value: OutgoingHttpHeader | undefined
   readonly directives: readonly string[]
   readonly result: string
 }

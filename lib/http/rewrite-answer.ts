@@ -205,7 +205,7 @@ class RewrittenAnswer implements Layer {
   #sendHead(head: HeadArguments, length?: number): ServerResponse {
     const res = this.#res
     const hadLength = this.#header('content-length') !== undefined
-    foldHeaders(headersIn(head), (name, value) => res.setHeader(name, value))
+    foldHeaders(headersIn(head), res)
     res.removeHeader('Content-Length')
     if (length !== undefined) {
       for (const name of OF_BODY) res.removeHeader(name)
@@ -226,7 +226,7 @@ class RewrittenAnswer implements Layer {
   #addToHead(name: string, value: string): void {
     const head = this.#head
     if (head !== undefined && head.length > 1) {
-      foldHeaders(headersIn(head), (own, ownValue) => this.#next.setHeader(own, ownValue))
+      foldHeaders(headersIn(head), this.#next)
       this.#head = statusLineIn(head) as HeadArguments
     }
     this.#next.setHeader(name, value)

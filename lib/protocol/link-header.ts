@@ -21,7 +21,7 @@ export function streamTarget(requestUrl: string, streamId: string): string {
  * Relative and query-only: same-origin by construction, whatever a proxy strips (RFC 3986, 5.2.2).
  */
 export function queryTarget(requestUrl: string, own: string): string {
-  if (requestUrl.length > LONGEST_FIELD) return `?${own}`
+  if (requestUrl.length > LONGEST_FIELD || !requestUrl.includes('?')) return `?${own}`
   const rest = otherParts(requestUrl).map(escapeUnsafe).join('&')
   return rest === '' || rest.length > LONGEST_REST ? `?${own}` : `?${rest}&${own}`
 }

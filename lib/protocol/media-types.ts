@@ -6,7 +6,7 @@ export const JSON_TYPE = 'application/json'
 const JSON_SUFFIX = /^[^/]+\/(?:[^/]+\+)?json$/
 
 /** The type in a `Content-Type`, in lower case and without parameters; '' if there is none. */
-function typeIn(contentType: string | null | undefined): string {
+export function typeIn(contentType: string | null | undefined): string {
   if (contentType === null || contentType === undefined) return ''
   const end = contentType.indexOf(';')
   return (end < 0 ? contentType : contentType.slice(0, end)).trim().toLowerCase()
@@ -37,9 +37,12 @@ export function acceptance(accept: string | undefined, type: string): Acceptance
   return ranges.get('*/*') === true ? 'any' : 'refused'
 }
 
-/** Wildcards do not count, as every MCP client must name event streams. */
+const ANY_TEXT = 'text/*'
+
+/** Anything does not count, as every MCP client must name event streams. */
 export function acceptsEvents(accept: string | undefined): boolean {
-  return acceptance(accept, EVENT_STREAM) === 'named'
+  const ranges = rangesIn(accept)
+  return ranges.get(EVENT_STREAM) ?? ranges.get(ANY_TEXT) ?? false
 }
 
 /** Ranges in lower case without parameters, and whether their weight is more than zero. */

@@ -64,10 +64,17 @@ export const ONE_CONNECTION: ClientProfile = {
 export function profileFor(revision: string | undefined, announced: boolean): ClientProfile {
   const isPolling = revision !== undefined && revision >= FIRST_POLLING_REVISION
   if (isPolling && !announced && revision >= FIRST_STATELESS_REVISION) return ONE_CONNECTION
-  return {
-    taken: true,
-    primer: isPolling ? 'empty' : 'named',
-    reconnects: announced ? 'always' : isPolling ? 'when-resumed' : 'when-links-followed',
-    handoff: announced ? 'when-quiet' : 'when-links-followed'
-  }
+  if (announced) return isPolling ? ANNOUNCED : OLD_ANNOUNCED
+  return isPolling ? POLLING : OLD
 }
+
+// Each is kept with all that is kept of a call, so they are shared.
+const OLD: ClientProfile = {
+  taken: true,
+  primer: 'named',
+  reconnects: 'when-links-followed',
+  handoff: 'when-links-followed'
+}
+const POLLING: ClientProfile = { ...OLD, primer: 'empty', reconnects: 'when-resumed' }
+const OLD_ANNOUNCED: ClientProfile = { ...OLD, reconnects: 'always', handoff: 'when-quiet' }
+const ANNOUNCED: ClientProfile = { ...OLD_ANNOUNCED, primer: 'empty' }

@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import fresh from 'fresh'
 import parseRange from 'range-parser'
-import { hasNativeWrite } from '../http/node-internals.js'
+import { NATIVE_WRITE } from '../http/node-internals.js'
 import { canAnswer } from '../http/reply.js'
 import { preconditionFailed, rangeNotSatisfiable, tooLarge } from './resource-errors.js'
 import {
@@ -127,7 +127,7 @@ async function openBytes(
 ): Promise<OpenBytes> {
   if (source.kind === 'bytes')
     return { bytes: readableOf(await request.wait(source.read(start, end), timeout, discardBytes)) }
-  const isReusing = hasNativeWrite(request.res)
+  const isReusing = request.res.write === NATIVE_WRITE
   const bytes = new FilePart(source.handle, start, end ?? 0, pieceSize, isReusing)
   return isReusing ? { bytes, onTaken: piece => bytes.release(piece) } : { bytes }
 }

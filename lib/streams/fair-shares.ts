@@ -41,10 +41,10 @@ export class Possessions {
 
   /** An owner has more, or less if `by` is negative. */
   grow(owner: string, by: number): void {
-    const possession = this.of(owner)
+    const possession = this.#byOwner.get(owner) ?? this.of(owner)
     possession.size += by
     for (const share of possession.shares) if (share.count > 0) share.index()
-    this.tidy(possession)
+    if (possession.size === 0) this.tidy(possession)
   }
 
   tidy(possession: Possession): void {
@@ -110,7 +110,8 @@ export class FairShares<T extends Member> {
     if (member.list === undefined) share.count++
     const members = (share.ranks[rank] ??= new LinkedList())
     members.add(member)
-    share.index()
+    // With more of one owner, its place is another only if it has another size.
+    if (share.count === 1) share.index()
   }
 
   /** Something may no longer be evicted, or is gone. */

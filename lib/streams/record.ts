@@ -15,6 +15,7 @@ export interface RecordInit extends StreamIdentity {
 
 /** What became of a stream. Most calls are alike in it, and share one object. */
 export interface RecordDetails {
+  readonly kind: StreamKind
   readonly state: StreamState
   /** The sequences of the first and the last event that are kept. */
   readonly first: number
@@ -47,6 +48,7 @@ export interface RecordDetails {
 
 /** A call that was answered by one event, which its client was given. */
 const ANSWERED: RecordDetails = {
+  kind: 'request',
   state: 'completed',
   first: 1,
   last: 1,
@@ -70,7 +72,6 @@ const MOST_AS_TEXT = 16 * 1024
 
 export class Record extends Member implements StreamIdentity {
   readonly id: string
-  readonly kind: StreamKind
   readonly profile: ClientProfile
   owner: string
   sessionId: string | undefined
@@ -90,23 +91,24 @@ export class Record extends Member implements StreamIdentity {
     init: RecordInit,
     bytes: string | Uint8Array | undefined,
     details: Partial<RecordDetails>,
-    begunAt = now()
+    begunAt?: number
   ) {
     super()
-    const { requestIds } = init
+    const { requestIds, kind } = init
     this.id = init.id
-    this.kind = init.kind
     this.owner = init.owner
     this.sessionId = init.sessionId
     this.profile = init.profile
     this.#requestIds = requestIds.length === 1 ? (requestIds[0] as RequestId) : requestIds
     this.#bytes =
       typeof bytes === 'object' && bytes.length <= MOST_AS_TEXT ? latin1Of(bytes) : bytes
-    this.details = details === ANSWERED ? ANSWERED : sharedOf({ ...ANSWERED, ...details })
+    const isAnswered = details === ANSWERED && kind === ANSWERED.kind
+    this.details = isAnswered ? ANSWERED : sharedOf({ ...ANSWERED, ...details, kind })
     this.before = undefined
     this.after = undefined
-    this.#at = sinceStart()
-    this.#took = Math.round(now() - begunAt)
+    const at = now()
+    this.#at = Math.ceil(at - START)
+    this.#took = begunAt === undefined ? 0 : Math.round(at - begunAt)
   }
 
   /** When it ended, or was last given to a client, or lost its bytes, in ms of `now()`. */
@@ -116,7 +118,7 @@ export class Record extends Member implements StreamIdentity {
 
   /** From now on, it is kept for as long as one that has just ended. */
   touch(): void {
-    const at = sinceStart()
+    const at = Math.ceil(now() - START)
     this.#took += at - this.#at
     this.#at = at
   }
@@ -146,6 +148,10 @@ export class Record extends Member implements StreamIdentity {
   get requestIds(): readonly RequestId[] {
     const ids = this.#requestIds
     return typeof ids === 'object' ? ids : [ids]
+  }
+
+  get kind(): StreamKind {
+    return this.details.kind
   }
 
   get isEnded(): true {
@@ -312,10 +318,6 @@ export class Record extends Member implements StreamIdentity {
 
 /** Whole milliseconds from here on: V8 keeps a small integer in its place, and no other number. */
 const START = now()
-
-function sinceStart(): number {
-  return Math.ceil(now() - START)
-}
 
 const BEYOND_ASCII = /[^\0-\x7f]/
 

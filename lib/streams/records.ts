@@ -31,9 +31,7 @@ export class Records {
   /** All of them, with their bytes and without. */
   readonly #all = new Map<string, Record>()
   #kept = 0
-  readonly #bySession = new Chains()
-  /** Those without a session. */
-  readonly #byOwner = new Chains()
+  readonly #chains = new Chains()
   readonly #tombstones = new FairShares<Record>()
   #tombstoneCount = 0
   #remembered = 0
@@ -75,7 +73,7 @@ export class Records {
     this.#budget.keep(record)
     this.#all.set(record.id, record)
     this.#kept++
-    this.#chainsOf(record).add(record)
+    this.#chains.add(record)
     this.#rank(record)
   }
 
@@ -97,7 +95,7 @@ export class Records {
     if (!record.isKept) return
     this.#kept--
     this.#budget.shares.drop(record.owner, record)
-    this.#chainsOf(record).delete(record)
+    this.#chains.delete(record)
     this.#budget.drop(record)
     record.forgetBytes()
     this.#bury(record, isEviction)
@@ -115,8 +113,7 @@ export class Records {
    */
   listFor(sessionId: string | undefined, owner: string): Record[] {
     if (sessionId === undefined && owner === '') return []
-    const chains = sessionId === undefined ? this.#byOwner : this.#bySession
-    return chains.of(sessionId ?? owner).filter(record => record.owner === owner)
+    return this.#chains.of(sessionId, owner).filter(record => record.owner === owner)
   }
 
   /** Those that are yet to be given to a client, or were in the last `time` milliseconds. */
@@ -129,10 +126,6 @@ export class Records {
   expire(): void {
     const at = now()
     for (const record of this.#all.values()) this.#expired(record, at)
-  }
-
-  #chainsOf({ sessionId }: Record): Chains {
-    return sessionId === undefined ? this.#byOwner : this.#bySession
   }
 
   #rank(record: Record): void {
@@ -178,40 +171,43 @@ export class Records {
   }
 }
 
-/** Records that have a name in common: each knows its neighbours, so that none has to be sought. */
+/** Records of one session, or of one owner without one: each knows its neighbours. */
 class Chains {
-  readonly #newest = new Map<string, Record>()
+  /** The newest of each chain. */
+  readonly #bySession = new Map<string, Record>()
+  readonly #byOwner = new Map<string, Record>()
 
   add(record: Record): void {
-    const name = nameOf(record)
-    const before = this.#newest.get(name)
-    this.#newest.set(name, record)
+    const { sessionId, owner } = record
+    const name = sessionId ?? owner
+    const newest = sessionId === undefined ? this.#byOwner : this.#bySession
+    const before = newest.get(name)
+    newest.set(name, record)
     record.before = before
     if (before === undefined) return
     before.after = record
     // Each request brings strings of its own.
-    if (before.owner === record.owner) record.owner = before.owner
+    if (before.owner === owner) record.owner = before.owner
     record.sessionId = before.sessionId
   }
 
   delete(record: Record): void {
-    const { before, after } = record
+    const { before, after, sessionId, owner } = record
+    const name = sessionId ?? owner
+    const newest = sessionId === undefined ? this.#byOwner : this.#bySession
     if (before !== undefined) before.after = after
     if (after !== undefined) after.before = before
-    else if (before !== undefined) this.#newest.set(nameOf(record), before)
-    else this.#newest.delete(nameOf(record))
+    else if (before !== undefined) newest.set(name, before)
+    else newest.delete(name)
     record.before = record.after = undefined
   }
 
-  of(name: string): Record[] {
+  of(sessionId: string | undefined, owner: string): Record[] {
     const all: Record[] = []
-    for (let next = this.#newest.get(name); next !== undefined; next = next.before) all.push(next)
+    let next = sessionId === undefined ? this.#byOwner.get(owner) : this.#bySession.get(sessionId)
+    for (; next !== undefined; next = next.before) all.push(next)
     return all.reverse()
   }
-}
-
-function nameOf({ sessionId, owner }: Record): string {
-  return sessionId ?? owner
 }
 
 /** Ids count, because a client chooses its request ids, and may choose long ones. */

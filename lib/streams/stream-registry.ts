@@ -279,8 +279,8 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** Whether this owner may open a stream; makes room for it if it must and can. */
   hasRoom(owner: string): boolean {
     const { maxStreams } = this.limits
-    while (!this.#running.hasRoom(owner)) if (!this.#evictIdleListener(owner)) return false
-    while (this.#running.size + this.#finished >= maxStreams) {
+    while (!this.#running.quota.has(owner, 1)) if (!this.#evictIdleListener(owner)) return false
+    while (this.#running.size + this.#records.size + this.#read.size >= maxStreams) {
       if (!this.#evict(owner) && !this.#evictIdleListener(owner)) return false
     }
     return this.budget.makeRoom(owner)
@@ -446,14 +446,15 @@ interface RunningCounts {
 /** The streams that have not ended: how many each owner has, and which may be evicted. */
 class RunningStreams implements Iterable<Stream> {
   readonly #streams = new Map<string, Stream>()
-  readonly #quota: Quota
+  /** How many each owner may have. */
+  readonly quota: Quota
   readonly #shares: Pick<FairShares<Stream>, 'sizeOf'>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   #listening = 0
 
   /** @param shares what each owner has of all that is held. */
   constructor(max: number, shares: Pick<FairShares<Stream>, 'sizeOf'>) {
-    this.#quota = new Quota(max, timesTheRest(FACTOR))
+    this.quota = new Quota(max, timesTheRest(FACTOR))
     this.#shares = shares
   }
 
@@ -469,12 +470,8 @@ class RunningStreams implements Iterable<Stream> {
     return this.#streams.get(id)
   }
 
-  hasRoom(owner: string): boolean {
-    return this.#quota.has(owner, 1)
-  }
-
   add(stream: Stream): void {
-    this.#quota.take(stream.owner, 1)
+    this.quota.take(stream.owner, 1)
     this.#streams.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
   }
@@ -483,7 +480,7 @@ class RunningStreams implements Iterable<Stream> {
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
-    this.#quota.release(stream.owner, 1)
+    this.quota.release(stream.owner, 1)
     return true
   }
 

@@ -55,7 +55,9 @@ export class AnswerRecorder extends BodyWatch {
   #read(status: unknown, given?: unknown): RecordedHead {
     // Before anything in front of us, such as compression, adds its own.
     const headers = { ...this.#res.getHeaders() }
-    foldHeaders(given, (name, value) => (headers[name.toLowerCase()] = value))
+    foldHeaders(given, {
+      setHeader: (name, value) => (headers[name.toLowerCase()] = value)
+    })
     return { status: Number(status), headers }
   }
 

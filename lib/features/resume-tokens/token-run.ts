@@ -160,7 +160,9 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     // The head is sent later, when nobody could catch what Node throws at an invalid one.
     validateHead(undefined, head.given)
     const headers: OutgoingHttpHeaders = { ...res.getHeaders() }
-    foldHeaders(head.given, (name, value) => (headers[name.toLowerCase()] = value))
+    foldHeaders(head.given, {
+      setHeader: (name, value) => (headers[name.toLowerCase()] = value)
+    })
     this.#begun(head.status, headers)
     return this
   }
