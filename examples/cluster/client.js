@@ -28,6 +28,10 @@ export async function openClient(url, { answer }) {
       const { content } = await client.callTool(params, undefined, { onprogress })
       return content[0].text
     },
+    async work() {
+      const { content } = await client.callTool({ name: 'work', arguments: {} })
+      return content[0].text
+    },
     close: () => client.close()
   }
 }

@@ -1,5 +1,6 @@
-// Several instances: three processes behind a round robin, a call that asks a question, a wire that
-// is cut ten times; one instance is drained meanwhile, and one is killed.
+// Several instances: three processes behind a round robin, each of them replaced under load; then a
+// call that asks a question, and a wire that is cut ten times; one instance is drained meanwhile,
+// and one is killed.
 //
 //   npm run cluster
 //
@@ -8,6 +9,7 @@
 //   client.js      the official client
 //   front.js       the round robin, and the scissors
 // index.js tells the story; exit code 1 if anything is lost that should not be
+//   deploy.js      each instance replaced, one after the other, and clients that call meanwhile
 //   instances.js   processes: begun, told to leave, killed
 //   redis.js       a Redis of one's own
 //   children.js    none of them is left behind
@@ -16,6 +18,7 @@
 import { randomUUID } from 'node:crypto'
 import { exitOnSignals } from './children.js'
 import { openClient } from './client.js'
+import { deploy } from './deploy.js'
 import { roundRobin } from './front.js'
 import { startInstance } from './instances.js'
 import { readOptions } from './options.js'
@@ -46,9 +49,12 @@ async function main() {
   const settings = { redis: redis.url, secret: randomUUID() }
   const instances = await Promise.all(['A', 'B', 'C'].map(name => startInstance(name, settings)))
   const front = await roundRobin(instances)
-  console.log('Three instances, a round robin, and two calls. The wire is cut ten times.\n')
   try {
-    report(await story(front, instances))
+    console.log('Three instances and a round robin. Each instance is replaced under load.\n')
+    const { calls, lost } = await deploy(front, instances, name => startInstance(name, settings))
+    tell(`${calls} calls of six clients, lost: ${lost.length}\n`)
+    console.log('Two calls. The wire is cut ten times.\n')
+    report([...lost, ...(await story(front, instances))])
   } catch (error) {
     report([error.message])
   }

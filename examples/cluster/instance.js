@@ -1,5 +1,5 @@
 // One instance of the service, in a process of its own: a stateful MCP server as you would write
-// it, and two lines that make it one of several. SIGTERM makes it leave, as in any deploy.
+// it, and the lines that make it one of several. SIGTERM makes it leave, as in any deploy.
 //
 //   node instance.js <its name> <url of Redis>
 
@@ -8,6 +8,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import express from 'express'
 import { mcpStreams } from 'express-mcp-streams'
 import { redisBackplane } from 'express-mcp-streams/redis'
+import { sessions } from 'express-mcp-streams/sessions'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'redis'
@@ -19,19 +20,20 @@ const client = createClient({ url })
 const secret = process.env.BACKPLANE_SECRET ?? ''
 const streams = mcpStreams({
   backplane: redisBackplane({ client, secret, lease: 1500 }),
+  sessions: sessions({ secret }),
   retry: 100,
   resumeInterval: { min: 0 }
 })
 
 const STEPS = 20
-const sessions = new Map()
+const transports = new Map()
 
 const app = express()
 app.get('/ready', (_req, res) => res.sendStatus(streams.stats().backplane.up ? 200 : 503))
 app.use('/mcp', streams)
 app.all('/mcp', express.json(), async (req, res) => {
   const id = req.get('mcp-session-id')
-  const transport = id === undefined ? await openSession() : sessions.get(id)
+  const transport = id === undefined ? await openSession() : transports.get(id)
   if (transport) return transport.handleRequest(req, res, req.body)
   res
     .status(404)
@@ -41,12 +43,16 @@ app.all('/mcp', express.json(), async (req, res) => {
 async function openSession() {
   const transport = new StreamableHTTPServerTransport({
     sessionIdGenerator: randomUUID,
-    onsessioninitialized: id => sessions.set(id, transport)
+    onsessioninitialized: id => transports.set(id, transport)
   })
   const mcp = new McpServer({ name, version: '1.0.0' })
   mcp.registerTool('count', { description: 'Counts, and asks half-way' }, extra =>
     count(mcp.server, extra)
   )
+  mcp.registerTool('work', { description: 'Works for a while' }, async () => {
+    await sleep(500)
+    return { content: [{ type: 'text', text: 'done' }] }
+  })
   await mcp.connect(transport)
   return transport
 }

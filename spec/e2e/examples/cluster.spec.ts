@@ -17,14 +17,17 @@ if (isWithoutRedis)
     it('is not run', () => undefined))
 else
   describe('the cluster example', () => {
-    it('loses nothing but the call of the instance that is killed, which is told', async () => {
+    it('loses no call to a deploy, and only that of the instance that is killed', async () => {
       const { code, stdout, stderr } = await run()
       expect(stderr).toBe('')
+      const replaced = /^ {2}[A-C] is replaced by [D-F], and has left with exit code 0$/gm
+      expect(stdout.match(replaced)).toHaveLength(3)
+      expect(stdout).toMatch(/^ {2}\d\d+ calls of six clients, lost: 0$/m)
       expect(stdout.match(/✂/g)).toHaveLength(10)
       expect(stdout.match(/Shall I go on\?/g)).toHaveLength(1)
-      expect(stdout).toMatch(/^ {2}↓ {2}[A-C] is told to leave/m)
-      expect(stdout).toMatch(/^ {2}✝ {2}[A-C] is killed/m)
-      expect(stdout).toMatch(/^ {2}[A-C] has left, with exit code 0$/m)
+      expect(stdout).toMatch(/^ {2}↓ {2}[D-F] is told to leave/m)
+      expect(stdout).toMatch(/^ {2}✝ {2}[D-F] is killed/m)
+      expect(stdout).toMatch(/^ {2}[D-F] has left, with exit code 0$/m)
       expect(stdout).toMatch(/^ {2}The second call, \d+ ms after the kill: .* is gone$/m)
       expect(stdout).toMatch(
         /^✔ lost: nothing of the first call; the second one, with an explicit/m

@@ -8,6 +8,7 @@ describe('the restart example', () => {
   it('is not noticed by its client, and ends by itself', async () => {
     const { code, stdout, stderr } = await runExample('restart/index.js')
     expect(stderr).toBe('')
+    expect(stdout).toMatch(/^ {2}under load: \d\d+ calls of 5 other clients, lost: 0$/m)
     expect(stdout).toMatch(/^✔ one client, one session, four processes/m)
     expect(code).toBe(0)
   })
