@@ -2,9 +2,8 @@
 // it. A POST to which nothing of this applies goes straight to the endpoint.
 import type { Feature } from '../endpoint/feature.js'
 import type { Triggers } from '../endpoint/triggers.js'
-import { endpoint, inexact, oversized } from './endpoint.js'
+import { endpoint, inexact, loopback, oversized, ownerFailed, post } from './endpoint.js'
 import { leaving } from './leaving.js'
-import { loopback, ownerFailed, post } from './post.js'
 import { resume } from './resume-at-endpoint.js'
 import type { Asked, FeatureRow, Route, Row, Routes, RoutesInstance } from './route.js'
 import { streamUrl } from './stream-url.js'

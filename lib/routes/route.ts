@@ -74,11 +74,11 @@ export function walk(context: Context, rows: readonly Row[], from = 0): void {
     if (answer === undefined) continue
     if (answer === 'given') return
     // A route that has to wait: the next ones are asked if it has none.
-    const given =
+    const work =
       answer instanceof Promise
         ? answer.then(found => (found === undefined ? walk(context, rows, i + 1) : found()))
         : answer()
-    if (given instanceof Promise) settle(context, given)
+    if (work instanceof Promise) settle(context, work)
     return
   }
 }

@@ -174,7 +174,11 @@ describe('an instance of which all parts are asked about each request', () => {
           expect(usual).toEqual(each)
         }
       ),
-      { numRuns: times(50) }
+      {
+        numRuns: times(50),
+        // Only an instance that leaves ends a listen channel at once.
+        examples: [[[{ method: 'GET', query: '', headers: { 'mcp-session-id': 's' } }]]]
+      }
     )
   }, 120_000)
 })
