@@ -143,7 +143,7 @@ export class Connections implements ConnectionHost {
   }
 
   /** Milliseconds after which the next client that listens is to come back. */
-  get retry(): number {
+  get nextRetry(): number {
     return this.#retry?.() ?? 0
   }
 
@@ -159,7 +159,7 @@ export class Connections implements ConnectionHost {
   /** `mayMove`: clients of calls are disconnected as well, if they have not moved already. */
   beginClosing(mayMove: boolean): void {
     this.#mayMove = mayMove
-    for (const connection of [...this.#open]) this.#send(connection, () => this.retry)
+    for (const connection of [...this.#open]) this.#send(connection, () => this.nextRetry)
     for (const answer of this.outgoing) if (!this.#closing.has(answer)) this.#release(answer)
   }
 

@@ -44,5 +44,5 @@ function refuseSession(context: Context): void {
 /** The listen channel of a session that no other instance can have. */
 function comeAgain({ instance, req, res }: Context): void {
   closeAfter(req, res)
-  if (writeEventsHead(res)) res.end(retryFieldText(instance.connections.retry))
+  if (writeEventsHead(res)) res.end(retryFieldText(instance.connections.nextRetry))
 }
