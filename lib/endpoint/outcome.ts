@@ -21,11 +21,12 @@ const LONGEST_INITIALIZE = 1024 * 1024
  * to `noteNotFound`, so that of a call that ends nothing else, no more is watched.
  */
 export function watchOutcome(context: RequestContext, isHeadSeen = false): void {
-  watchSession(context)
   const { method, session, facts, isUnread, keyed } = context
+  const mayBegin = isUnread || facts.isInitialize
+  if (mayBegin || (session !== undefined && !isSeen(context, session))) watchSession(context)
   const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0 && !isUnread
-  const isSeen = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
-  if (isQuiet && (session === undefined || isSeen)) return
+  const isByHead = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
+  if (isQuiet && (session === undefined || isByHead)) return
   watchAnswer(context)
 }
 
@@ -73,10 +74,7 @@ function watchAnswer(context: RequestContext): void {
  * the specification: else, hosts keep it.
  */
 function watchSession(context: RequestContext): void {
-  const { session, facts, isUnread, res } = context
-  const mayBegin = isUnread || facts.isInitialize
-  if (!mayBegin && (session === undefined || isSeen(context, session))) return
-  patchedResponse(res).changeHead(head => {
+  patchedResponse(context.res).changeHead(head => {
     if (head.status >= 200 && head.status < 300) see(context, head)
     if (isUnknownSession(context, head.status)) head.status = 404
     return undefined
