@@ -102,18 +102,19 @@ export function isPlainEncoding(value: string | undefined): boolean {
 
 /** Adds directives to a `Cache-Control` value that it does not have yet (RFC 9111, 5.2). */
 export function withDirectives(
-  value: OutgoingHttpHeader | undefined,
+  given: OutgoingHttpHeader | undefined,
   directives: readonly string[]
 ): string {
+  const value = given === undefined || typeof given === 'string' ? given : stringOf(given)
   // The responses of an endpoint mostly have the same value.
   if (value === latest?.value && directives === latest?.directives) return latest.result
-  const result = value === undefined ? directives.join(', ') : added(String(value), directives)
+  const result = value === undefined ? directives.join(', ') : added(value, directives)
   latest = { value, directives, result }
   return result
 }
 
 interface Directed {
-  readonly value: OutgoingHttpHeader | undefined
+  readonly value: string | undefined
   readonly directives: readonly string[]
   readonly result: string
 }

@@ -106,7 +106,8 @@ export class FairShares<T extends Member> {
 
   /** Something of an owner's may be evicted from now on, as the last of its rank. */
   put(owner: string, member: T, rank = 0): void {
-    const share = this.#of(this.#possessions.of(owner))
+    const possession = this.#possessions.of(owner)
+    const share = this.#shares.get(possession) ?? this.#begin(possession)
     if (member.list === undefined) share.count++
     const members = (share.ranks[rank] ??= new LinkedList())
     members.add(member)
@@ -145,9 +146,7 @@ export class FairShares<T extends Member> {
     return share?.ranks.find(members => members?.isEmpty === false)?.first
   }
 
-  #of(possession: Possession): Share<T> {
-    const known = this.#shares.get(possession)
-    if (known !== undefined) return known
+  #begin(possession: Possession): Share<T> {
     const share = new Share<T>(possession, this.#byMagnitude)
     this.#shares.set(possession, share)
     possession.shares.push(share)

@@ -138,7 +138,7 @@ export class Record extends Member implements StreamIdentity {
       const bytes = BEYOND_ASCII.test(block) ? latin1Of(Buffer.from(block)) : block
       text += `${prefix}${i + 1}\n${bytes}`
     }
-    // Until it is read, V8 keeps a string that was put together as its pieces: 240 bytes for a call.
+    // Until it is read, V8 keeps a string that was put together as its pieces: 240 bytes a call.
     text.charCodeAt(0)
     const last = blocks.length
     if (last === 1 && lastError === 0) return new Record(init, text, ANSWERED)
