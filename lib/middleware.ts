@@ -10,16 +10,18 @@ import {
 } from './http/handler-context.js'
 import { hasView } from './http/captured-wire.js'
 import { isLoopback } from './http/loopback.js'
-import { mayBeMcp, streamNamesIn } from './endpoint/mcp-request.js'
+import { streamNamesIn } from './endpoint/mcp-request.js'
 import { expectPatches } from './http/node-internals.js'
 import { canAnswer } from './http/reply.js'
 import { holdBody } from './http/request-body.js'
 import { type Identity, type Next, RequestContext } from './endpoint/request-context.js'
 import { warnOfNoSocket } from './http/warnings.js'
+import { parseEventId } from './protocol/event-id.js'
 import { streamParameters } from './protocol/link-header.js'
+import { isJsonText } from './protocol/media-types.js'
 import { settle, walk } from './routes/route.js'
 import { share } from './wires/shared-streams.js'
-import { isForeignOrigin } from './access/guards.js'
+import { headerOf, isForeignOrigin } from './access/guards.js'
 import type { CookieCode, InstanceParts } from './endpoint/instance-parts.js'
 import { closeAfter, whenClosed } from './http/sockets.js'
 import type { CloseOptions } from './closing.js'
@@ -172,11 +174,24 @@ function whyNotOurs(
   // A response that waits for its turn on a connection has none yet.
   const hasSocket =
     req.socket instanceof Duplex && (res.socket === null || res.socket instanceof Duplex)
-  const isOurs = mayBeMcp(req) || namesOurs(features, req) || (hasSocket && isLoopback(req))
+  const { headers } = req
+  const isOurs =
+    // Nothing but an MCP client names a session or a protocol version.
+    headers['mcp-protocol-version'] !== undefined ||
+    headers['mcp-session-id'] !== undefined ||
+    mayBeMcp(req) ||
+    namesOurs(features, req) ||
+    (hasSocket && isLoopback(req))
   if (!isOurs) return 'not MCP'
   if (hasSocket) return undefined
   warnOfNoSocket()
   return 'it has not come over a socket of Node'
+}
+
+/** A POST of JSON may be, and a GET without a session may be for our stream. */
+function mayBeMcp(req: IncomingMessage): boolean {
+  if (req.method === 'POST') return isJsonText(req.headers['content-type'])
+  return req.method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
 }
 
 /** Whether its query names something that may be ours. */

@@ -7,7 +7,7 @@ import { isRelayed, type RelayKind } from '../http/loopback.js'
 import { answerJson, canAnswer, noContent, refuse } from '../http/reply.js'
 import { isGoneId, parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { primerText } from '../protocol/sse-writer.js'
-import { readAhead } from '../http/read-ahead.js'
+import { readAhead } from '../http/request-body.js'
 import { debugElsewhere, refuseAndCount } from '../endpoint/refusals.js'
 import type { InstanceLink } from './instance-link.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
@@ -139,7 +139,7 @@ export function relayBody(context: Context, relay: RelayParts, tag: string, kind
 
 /** If the other instance is lost, the body says which calls are lost with it. */
 function readAndRelay(context: Context, relay: RelayParts, tag: string, kind: RelayKind): void {
-  readAhead(context.req, context.bodyLimits, body => {
+  readAhead(context, (_context, body) => {
     context.learn(body)
     relayBody(context, relay, tag, kind)
   })

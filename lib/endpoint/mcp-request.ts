@@ -1,26 +1,9 @@
 // Which requests are MCP at all: everything else passes untouched.
 import type { IncomingMessage } from 'node:http'
-import { parseEventId, parseStreamName } from '../protocol/event-id.js'
+import { parseStreamName } from '../protocol/event-id.js'
 import { isInitialize, type Message, messagesOf } from '../protocol/json-rpc.js'
 import { streamParameters } from '../protocol/link-header.js'
-import {
-  acceptance,
-  acceptsEvents,
-  EVENT_STREAM,
-  isJsonText,
-  JSON_TYPE
-} from '../protocol/media-types.js'
-import { headerOf } from '../access/guards.js'
-
-/** By its head alone: a POST of JSON may be. A GET without a session may be for our stream. */
-export function mayBeMcp(req: IncomingMessage): boolean {
-  const { headers, method } = req
-  // Nothing but an MCP client names a session or a protocol version.
-  if (headers['mcp-session-id'] !== undefined || headers['mcp-protocol-version'] !== undefined)
-    return true
-  if (method === 'POST') return isJsonText(headers['content-type'])
-  return method === 'GET' && parseEventId(headerOf(req, 'last-event-id') ?? '') !== undefined
-}
+import { acceptance, acceptsEvents, EVENT_STREAM, JSON_TYPE } from '../protocol/media-types.js'
 
 /**
  * Whether a POST is of an MCP client that names neither session nor revision: those accept JSON and

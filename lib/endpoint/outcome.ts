@@ -9,8 +9,7 @@ import type { InstanceParts, PostOutcome } from './instance-parts.js'
 import { Holder, type HeldAnswer } from '../http/held-answer.js'
 import { type HeadInMaking, type Layer, patchedResponse } from '../http/patched-response.js'
 import { watchBody } from '../http/body-watch.js'
-import type { RequestContext } from './request-context.js'
-import type { RequestFacts } from './request-facts.js'
+import type { RequestContext, RequestFacts } from './request-context.js'
 import { isAboutRequest } from './session-pings.js'
 
 /** Bytes of an `initialize` answer that are read for the revision. */
@@ -21,11 +20,12 @@ const LONGEST_INITIALIZE = 1024 * 1024
  * to `noteStatus`, so that of a call that ends nothing else, no more is watched.
  */
 export function watchOutcome(context: RequestContext, isHeadSeen = false): void {
-  watchSession(context)
   const { method, session, facts, isUnread, keyed } = context
+  const mayBegin = isUnread || facts.isInitialize
+  if (mayBegin || (session !== undefined && !isSeen(context, session))) watchSession(context)
   const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0 && !isUnread
-  const isSeen = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
-  if (isQuiet && (session === undefined || isSeen)) return
+  const isEnough = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
+  if (isQuiet && (session === undefined || isEnough)) return
   watchAnswer(context)
 }
 
@@ -74,10 +74,7 @@ function watchAnswer(context: RequestContext): void {
  * the specification: else, hosts keep it.
  */
 function watchSession(context: RequestContext): void {
-  const { session, facts, isUnread, res } = context
-  const mayBegin = isUnread || facts.isInitialize
-  if (!mayBegin && (session === undefined || isSeen(context, session))) return
-  patchedResponse(res).changeHead(head => {
+  patchedResponse(context.res).changeHead(head => {
     if (head.status >= 200 && head.status < 300) see(context, head)
     if (isUnknownSession(context, head.status)) head.status = 404
     return undefined

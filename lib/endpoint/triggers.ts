@@ -89,9 +89,10 @@ export class TriggerTable {
   }
 
   /** To whom it is special by a message in it. */
-  byMessage(method: unknown, params: object, meta: object): Parts {
-    let parts = this.#methods.get(method as string) ?? 0
+  byMessage(method: string, params: object, meta: object | undefined): Parts {
+    let parts = this.#methods.get(method) ?? 0
     for (const [name, some] of this.#params) if (name in params) parts |= some
+    if (meta === undefined) return parts
     for (const [name, some] of this.#meta) if (name in meta) parts |= some
     return parts
   }

@@ -1,10 +1,14 @@
-// The body of a request, whether it has been parsed in front of us or not.
+// The body of a request, whether it has been parsed in front of us or not. It is taken ahead of
+// whoever reads it, and the request is left as if nobody had: it lies there until somebody does.
+import { AsyncResource } from 'node:async_hooks'
 import { isAscii } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { headersWhere } from '../access/guards.js'
-import { costOfJson, type JsonCost, type JsonSize, memoryOf } from '../protocol/json-bounds.js'
+import { costOfJson, type JsonSize, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
+import type { Quota } from '../streams/quota.js'
+import { parseOn, piecesIn } from './node-internals.js'
 
 type Next = (error?: unknown) => void
 type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
@@ -14,11 +18,6 @@ export function isParsed(req: IncomingMessage): boolean {
   const { body, _body } = req as ParsedRequest
   if (body === undefined) return false
   return _body === true || req.readableEnded || (req.complete && req.readableLength === 0)
-}
-
-/** Then it is not read ahead: a parser that is called later would miss what has flowed past. */
-export function isReadByOthers(req: IncomingMessage): boolean {
-  return req.readableFlowing !== null || req.readableDidRead
 }
 
 /** Holds a body that flows, until `next` is called or the response is over. Returns that `next`. */
@@ -39,13 +38,13 @@ export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return { body }
   const bytes = Buffer.from(body)
   if (bytes.length > limit) return { body: undefined, memory: bytes.length }
-  const known = knownOf(parse(bytes, 'utf-8'))
+  const known = parse(bytes, 'utf-8')
   // The text stays on the request, beside what is made of it.
-  return { ...known, memory: (known.memory ?? 0) + bytes.length }
+  return { ...known, memory: known.memory + bytes.length }
 }
 
 /** Takes what has come of a body and was not read: from Node 26 on, `read()` gives one chunk. */
-export function takeBuffered(req: IncomingMessage): Buffer | string | undefined {
+function takeBuffered(req: IncomingMessage): Buffer | string | undefined {
   const chunks: (Buffer | string)[] = []
   while (req.readableLength > 0) chunks.push(req.read() as Buffer | string)
   const [first] = chunks
@@ -80,50 +79,7 @@ export function replaceHeader(req: IncomingMessage, name: string, value: string 
   req.rawHeaders = kept
 }
 
-export type ReadBody =
-  | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
-  | {
-      readonly fault: 'invalid-json' | 'body-too-large' | 'body-too-complex' | 'body-unreadable'
-      readonly status: number
-    }
-
-export const INVALID: ReadBody = { fault: 'invalid-json', status: 400 }
-
-/** One that was parsed before is taken as it is. */
-export function readParsed({ body }: ParsedRequest): ReadBody {
-  const isText = typeof body === 'string' || Buffer.isBuffer(body)
-  return isText ? readBytes(Buffer.from(body), 'utf-8') : { body, text: undefined }
-}
-
-export function readBytes(bytes: Buffer, charset: Charset): ReadBody {
-  const { body, text, cost } = parse(bytes, charset)
-  if (cost.size !== 'fine') return { fault: 'body-too-complex', status: 413 }
-  return text === undefined ? INVALID : { body, text }
-}
-
-interface Parsed {
-  readonly body?: unknown
-  /** What it was parsed from, as it was written; `undefined`: it is no JSON, or too much. */
-  readonly text?: string
-  readonly cost: JsonCost
-}
-
-function parse(bytes: Buffer, charset: Charset): Parsed {
-  const cost = costOfJson(bytes, BOUNDS)
-  if (cost.size !== 'fine') return { cost }
-  // [RFC 8259, 8.1] Some begin a text with a byte order mark, and parsers pass over it.
-  const text =
-    charset === 'utf-8'
-      ? bytes.toString().replace(/^\ufeff/, '')
-      : new TextDecoder(charset).decode(bytes)
-  try {
-    return { body: JSON.parse(text) as unknown, text, cost }
-  } catch {
-    return { cost }
-  }
-}
-
-export type Charset = 'utf-8' | 'utf-16le' | 'utf-16be'
+type Charset = 'utf-8' | 'utf-16le' | 'utf-16be'
 
 const CHARSETS: Readonly<Record<string, Charset>> = {
   'utf-8': 'utf-8',
@@ -134,7 +90,7 @@ const CHARSETS: Readonly<Record<string, Charset>> = {
 }
 
 /** `undefined`: another charset, or compressed: inflating undoes the limit of a parser behind. */
-export function charsetOf(headers: IncomingHttpHeaders): Charset | undefined {
+function charsetOf(headers: IncomingHttpHeaders): Charset | undefined {
   const coding = headers['content-encoding'] ?? 'identity'
   if (coding.trim().toLowerCase() !== 'identity') return undefined
   const charset = charsetIn(headers['content-type'] ?? '')
@@ -152,7 +108,7 @@ function charsetIn(contentType: string): string {
 }
 
 /** Of JSON that can be read as it comes, as its head says, not longer than `limit`. */
-export function charsetOfMessage({ headers }: IncomingMessage, limit: number): Charset | undefined {
+function charsetOfMessage({ headers }: IncomingMessage, limit: number): Charset | undefined {
   const type = headers['content-type']
   if (Number(headers['content-length']) > limit) return undefined
   if (type === JSON_TYPE && headers['content-encoding'] === undefined) return 'utf-8'
@@ -166,29 +122,211 @@ const OVERSIZED_BATCH: readonly (Message & { readonly jsonrpc: string })[] = Arr
   { length: MOST_MESSAGES + 1 },
   () => ({ jsonrpc: '2.0' })
 )
+
 export interface KnownBody {
+  /** `undefined`: it is no JSON, or too much to be parsed here. */
   readonly body: unknown
+  /** What it was parsed from, as it was written. */
   readonly text?: string | undefined
   /** Bytes that it takes in memory, parsed; `undefined`: it has not been read here. */
   readonly memory?: number
 }
 
-function knownOf({ body, text, cost }: Parsed): KnownBody {
-  const { size, memory } = cost
-  return size === 'fine' ? { body, text, memory } : { body: unparsed(size), memory }
+interface Parsed extends KnownBody {
+  readonly memory: number
+  readonly size: JsonSize
 }
 
-/** What stands for a body that is not parsed: there is no need to know more of it. */
-function unparsed(size: Exclude<JsonSize, 'fine'>): unknown {
-  return size === 'large-batch' ? OVERSIZED_BATCH : undefined
-}
-
-/** Parses what has been read: `undefined` where it is no JSON, or too much to be parsed here. */
-export function parseBody(bytes: Buffer, charset: Charset): KnownBody {
-  const known = knownOf(parse(bytes, charset))
+function parse(bytes: Buffer, charset: Charset): Parsed {
+  const cost = costOfJson(bytes, BOUNDS)
+  const { size } = cost
   // A string takes two bytes a character as soon as it has one beyond Latin-1.
   const isShort = isAscii(bytes) && !bytes.includes('\\u')
-  return isShort ? known : { ...known, memory: (known.memory ?? 0) + bytes.length }
+  const memory = isShort ? cost.memory : cost.memory + bytes.length
+  if (size !== 'fine')
+    return { body: size === 'large-batch' ? OVERSIZED_BATCH : undefined, memory, size }
+  // [RFC 8259, 8.1] Some begin a text with a byte order mark, and parsers pass over it.
+  const text =
+    charset === 'utf-8'
+      ? bytes.toString().replace(/^\ufeff/, '')
+      : new TextDecoder(charset).decode(bytes)
+  try {
+    return { body: JSON.parse(text) as unknown, text, memory, size }
+  } catch {
+    return { body: undefined, memory, size }
+  }
+}
+
+/** A request whose body is wanted. */
+interface Incoming {
+  readonly req: IncomingMessage
+  readonly owner: string
+  readonly instance: {
+    /** Bytes up to which a body is read. */
+    readonly maxBodyBytes: number
+    /** Where the bytes of bodies that are waited for are counted. */
+    readonly bodies: Quota
+  }
+}
+
+/** `no-room`: as many bytes wait as may. `gone`: its client has left before all had come. */
+type Taken = Buffer | 'too-large' | 'no-room' | 'gone'
+type Done = (taken: Taken) => void
+
+const UNKNOWN: KnownBody = { body: undefined }
+
+/**
+ * `known` is not called if the client leaves before all has come. A body is unknown that is too
+ * large, that is no JSON, or that is left to whoever reads it.
+ */
+export function readAhead<From extends Incoming>(
+  from: From,
+  known: (from: From, body: KnownBody) => void
+): void {
+  const { req, instance } = from
+  if (isParsed(req)) return known(from, parsedBody(req, instance.maxBodyBytes))
+  // A parser that is called later would miss what has flowed past.
+  const isReadByOthers = req.readableFlowing !== null || req.readableDidRead
+  const isReadable = !isReadByOthers && !req.destroyed
+  const charset = isReadable ? charsetOfMessage(req, instance.maxBodyBytes) : undefined
+  if (charset === undefined) return known(from, UNKNOWN)
+  takeBody(from, taken => {
+    if (taken === 'gone') return
+    // Somebody in front may have begun to read it meanwhile.
+    const isLeft = typeof taken === 'string' || req.readableFlowing !== null
+    known(from, isLeft ? UNKNOWN : parse(taken, charset))
+  })
+}
+
+export type ReadBody =
+  | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
+  | {
+      readonly fault: 'invalid-json' | 'body-too-large' | 'body-too-complex' | 'body-unreadable'
+      readonly status: number
+    }
+
+const INVALID: ReadBody = { fault: 'invalid-json', status: 400 }
+
+/** To its end, whatever its `Content-Type`: nobody else gets it. */
+export async function readBody(from: Incoming): Promise<ReadBody> {
+  const { body, headers, readableDidRead } = from.req as ParsedRequest
+  if (isParsed(from.req)) {
+    const isText = typeof body === 'string' || Buffer.isBuffer(body)
+    return isText ? readBytes(Buffer.from(body), 'utf-8') : { body, text: undefined }
+  }
+  if (readableDidRead) return INVALID
+  const charset = charsetOf(headers)
+  const taken =
+    charset === undefined ? undefined : await new Promise<Taken>(resolve => takeBody(from, resolve))
+  // What lies there is dropped, and the rest of what is too large.
+  from.req.resume()
+  if (taken === undefined || charset === undefined) return { fault: 'body-unreadable', status: 415 }
+  if (taken === 'too-large') return { fault: 'body-too-large', status: 413 }
+  if (taken === 'no-room') return { fault: 'body-too-large', status: 503 }
+  return taken === 'gone' ? INVALID : readBytes(taken, charset)
+}
+
+function readBytes(bytes: Buffer, charset: Charset): ReadBody {
+  const { body, text, size } = parse(bytes, charset)
+  if (size !== 'fine') return { fault: 'body-too-complex', status: 413 }
+  return text === undefined ? INVALID : { body, text }
+}
+
+/** `done` is called in the async context of the caller. */
+function takeBody(from: Incoming, done: Done, isSecondLook = false): void {
+  const { req, instance } = from
+  // Also where its client has left meanwhile: what has come whole is run.
+  if (req.complete || req.readableLength > instance.maxBodyBytes) done(lyingIn(from))
+  // The rest of the packet is parsed in this turn: most bodies are whole by its end.
+  else if (!isSecondLook) setImmediate(takeBody, from, done, true)
+  else if (req.destroyed) done('gone')
+  else new ComingBody(from, done).wait()
+}
+
+/** All that has come, or that it is more than is read. */
+function lyingIn({ req, instance }: Incoming): Buffer | 'too-large' {
+  if (req.readableLength > instance.maxBodyBytes) return 'too-large'
+  const pieces = piecesIn(req) ?? takeAndPutBack(req)
+  return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
+}
+
+/** In runtimes of which we do not know where a request keeps what has come. */
+function takeAndPutBack(req: IncomingMessage): Buffer[] {
+  const bytes = takeBuffered(req)
+  if (bytes === undefined) return []
+  req.unshift(bytes)
+  return [typeof bytes === 'string' ? Buffer.from(bytes) : bytes]
+}
+
+/** Bytes that a piece counts for at the least: each is an object. */
+const SMALLEST_PIECE = 256
+
+/** A body that is not whole by the end of the packet that its request has come in. */
+class ComingBody {
+  readonly #from: Incoming
+  readonly #done: Done
+  readonly #push: IncomingMessage['push']
+  /** That of the request, for those behind us. */
+  readonly #context = new AsyncResource('mcp-streams.body', { requireManualDestroy: true })
+  #size: number
+  #pieces = 0
+  /** Bytes that the budget knows of. */
+  #counted = 0
+  #isOver = false
+
+  constructor(from: Incoming, done: Done) {
+    this.#from = from
+    this.#done = done
+    this.#push = from.req.push
+    this.#size = from.req.readableLength
+  }
+
+  /** Observes `push`, which consumes nothing. */
+  wait(): void {
+    const { req } = this.#from
+    req.push = this.#observed
+    req.once('close', this.#gone)
+    if (!this.#count()) this.#settle('no-room')
+    else if (this.#size >= req.readableHighWaterMark) parseOn(req)
+  }
+
+  readonly #observed = (chunk: Uint8Array | null, encoding?: BufferEncoding): boolean => {
+    const { req, instance } = this.#from
+    const hasRoom = this.#push.call(req, chunk, encoding)
+    if (chunk === null) {
+      this.#settle(lyingIn(this.#from))
+      return hasRoom
+    }
+    this.#size += chunk.length
+    this.#pieces++
+    const isTooLarge = this.#size > instance.maxBodyBytes
+    // The parser must not stop where the request may hold no more.
+    if (!isTooLarge && this.#count()) return true
+    // Later, as the parser would pause a socket that the endpoint has just resumed.
+    process.nextTick(() => this.#settle(isTooLarge ? 'too-large' : 'no-room'))
+    return hasRoom
+  }
+
+  readonly #gone = (): void => this.#settle('gone')
+
+  /** `false`: there is no room for it. A client may send single bytes. */
+  #count(): boolean {
+    const { instance, owner } = this.#from
+    const held = Math.max(this.#size, (this.#pieces - 1) * SMALLEST_PIECE)
+    if (!instance.bodies.take(owner, held - this.#counted)) return false
+    this.#counted = held
+    return true
+  }
+
+  #settle(taken: Taken): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const { req, instance, owner } = this.#from
+    req.push = this.#push
+    req.off('close', this.#gone)
+    instance.bodies.release(owner, this.#counted)
+    this.#context.runInAsyncScope(this.#done, undefined, taken)
+  }
 }
 
 const OF_HEADER = 48

@@ -35,12 +35,14 @@ export const MOST_ID_LENGTH = 1024
 
 /** Too long to be kept, or a number that JavaScript cannot hold. */
 export function isOversizedId(id: unknown): boolean {
-  return isInexactId(id) || (typeof id === 'string' && id.length > MOST_ID_LENGTH)
+  return typeof id === 'string'
+    ? id.length > MOST_ID_LENGTH
+    : typeof id === 'number' && Math.abs(id) > Number.MAX_SAFE_INTEGER
 }
 
 /** Whether a request id is a number that may not be what its client has written. */
 export function isInexactId(id: unknown): boolean {
-  return typeof id === 'number' && Math.abs(id) > Number.MAX_SAFE_INTEGER
+  return typeof id === 'number' && isOversizedId(id)
 }
 
 /** The messages of a body: the objects of a batch (2025-03-26), or the single message. */

@@ -63,7 +63,7 @@ export const ONE_CONNECTION: ClientProfile = {
  */
 export function profileFor(revision: string | undefined, announced: boolean): ClientProfile {
   const isPolling = revision !== undefined && revision >= FIRST_POLLING_REVISION
-  if (isStateless(revision) && !announced) return ONE_CONNECTION
+  if (isPolling && !announced && revision >= FIRST_STATELESS_REVISION) return ONE_CONNECTION
   return {
     taken: true,
     primer: isPolling ? 'empty' : 'named',

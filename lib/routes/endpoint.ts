@@ -6,10 +6,31 @@ import { holdBadRequest, watchOutcome } from '../endpoint/outcome.js'
 import type { Worker } from '../endpoint/feature.js'
 import type { Answer, Context } from './route.js'
 
-export function endpoint(context: Context): Answer {
+export function endpoint(context: Context): 'given' {
+  const { instance, method, facts, next } = context
   // For calls that may become tasks, or have tokens; and for answers in the endpoint's place.
-  const worker = context.method === 'POST' ? workerFor(context) : undefined
-  return () => workOn(context, worker)
+  const worker = method === 'POST' ? workerFor(context) : undefined
+  const answer = worker?.kind === 'answer' ? worker.answer : undefined
+  const isRun = worker?.kind === 'run'
+  const why = isRun || facts.isTooMany ? undefined : whyUntouched(context)
+  if (facts.isTooMany) {
+    instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
+    ;(answer ?? next)()
+  } else if (isRun || why !== undefined) {
+    if (!isRun) instance.debug('%s passed on untouched: %s', method, why)
+    watchOutcome(context)
+    const begin = isRun ? worker.capture(instance.slow) : (answer ?? next)
+    addRewriters(context)
+    holdBadRequest(context)
+    begin()
+  } else {
+    watchOutcome(context, true)
+    const call = new Call(context, instance.slow)
+    // What rewrites a response must not be given two heads.
+    if (addRewriters(context)) holdBadRequest(context)
+    call.run(answer)
+  }
+  return 'given'
 }
 
 /** Of the first feature that has one. */
@@ -19,36 +40,6 @@ function workerFor(context: Context): Worker | undefined {
     if (worker !== undefined) return worker
   }
   return undefined
-}
-
-function workOn(context: Context, worker: Worker | undefined): void {
-  const { instance, method, facts, next } = context
-  if (facts.isTooMany) {
-    instance.debug('%s passed on untouched: a batch of %d', method, facts.count)
-    return void (worker?.kind === 'answer' ? worker.answer : next)()
-  }
-  const { slow } = instance
-  if (worker?.kind === 'run') {
-    watchOutcome(context)
-    const begin = worker.capture(slow)
-    addRewriters(context)
-    holdBadRequest(context)
-    return void begin()
-  }
-  const answer = worker?.answer
-  const why = whyUntouched(context)
-  if (why !== undefined) {
-    instance.debug('%s passed on untouched: %s', method, why)
-    watchOutcome(context)
-    addRewriters(context)
-    holdBadRequest(context)
-    return void (answer ?? next)()
-  }
-  watchOutcome(context, true)
-  const call = new Call(context, slow)
-  // What rewrites a response must not be given two heads.
-  if (addRewriters(context)) holdBadRequest(context)
-  call.run(answer)
 }
 
 /** After the response is captured, so that what the middleware adds is kept as well. */

@@ -84,7 +84,7 @@ function listenAgain(context: Context, stream: Stream | Record): Answer | undefi
   instance.debug('listen channel %s is over: the endpoint goes on with it', label(stream))
   replaceHeader(req, 'last-event-id', own)
   context.lastEventId = own
-  return endpoint(context)
+  return () => endpoint(context)
 }
 
 /** Perhaps an id of the application. One with a request id is ours, and so are MCP's headers. */

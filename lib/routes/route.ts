@@ -35,8 +35,8 @@ export type OtherInstancesCode = (
 
 export type { Answer } from '../endpoint/feature.js'
 
-/** `undefined`: the request is for one of the next routes. */
-export type Route = (context: Context) => Answer | undefined | Promise<Answer | undefined>
+/** `given`: it has answered. `undefined`: the request is for one of the next routes. */
+export type Route = (context: Context) => Answer | 'given' | undefined | Promise<Answer | undefined>
 
 /** A route is asked about requests that are special to it. */
 export interface Row {
@@ -72,6 +72,7 @@ export function walk(context: Context, rows: readonly Row[], from = 0): void {
     const { parts, ask } = rows[i] as Row
     const answer = (parts & context.parts) === 0 ? undefined : ask(context)
     if (answer === undefined) continue
+    if (answer === 'given') return
     // A route that has to wait: the next ones are asked if it has none.
     const given =
       answer instanceof Promise

@@ -11,7 +11,7 @@ import { errorIn } from '../../endpoint/admission.js'
 import { isAccepted, sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import { refuseAndCount, refuseUrl } from '../../endpoint/refusals.js'
 import { answerRefusal, canAnswer, noContent, type Refusal } from '../../http/reply.js'
-import { readBody } from '../../http/read-ahead.js'
+import { readBody } from '../../http/request-body.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { followTurn } from '../../routes/resume.js'
 
@@ -25,14 +25,14 @@ export async function takeAnswers(
   given: FoundStream,
   name: StreamName
 ): Promise<void> {
-  const { instance, req, res } = context
+  const { instance, res } = context
   const { id, isKept, state } = given.value
   if (!isKept)
     return state === 'cancelled' ? noContent(res) : refuseAndCount(context, 410, 'stream-expired')
   const lastEventId = context.lastEventId ?? ''
   const cursor = lastEventId === '' ? undefined : cursorOf(given.value, lastEventId)
   if (lastEventId !== '' && cursor === undefined) return refuseUrl(context, 400, 'invalid-event-id')
-  const read = await readBody(req, context.bodyLimits)
+  const read = await readBody(context)
   if (!canAnswer(res)) return
   if (read.fault !== undefined) return refuseUrl(context, read.status, read.fault)
   const answers = answersIn(read.body, read.text)

@@ -25,8 +25,7 @@ import type { HeldAnswer } from '../../http/held-answer.js'
 import { isLoopback, noteOf } from '../../http/loopback.js'
 import { patchedResponse } from '../../http/patched-response.js'
 import { answer, canAnswer, refuse } from '../../http/reply.js'
-import { readAhead } from '../../http/read-ahead.js'
-import { replaceBody, replaceHeader } from '../../http/request-body.js'
+import { readAhead, replaceBody, replaceHeader } from '../../http/request-body.js'
 import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import { IdleSessions } from './idle-sessions.js'
 import { Revivals } from './revivals.js'
@@ -239,11 +238,8 @@ export class SurvivingSessions implements Feature, LastingSessions {
     rewriteAnswer(res, { limit: LONGEST_QUESTION, rewrite })
   }
 
-  #numberAnswers(
-    { req, messages, isBatch, bodyLimits }: RequestContext,
-    { askerId }: Session,
-    next: () => void
-  ): void {
+  #numberAnswers(context: RequestContext, { askerId }: Session, next: () => void): void {
+    const { req, messages, isBatch } = context
     if (askerId === undefined) return next()
     const own = messages.map(message => withOwnId(message, askerId))
     if (own.every((message, i) => message === messages[i])) return next()
@@ -253,7 +249,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
       replaceBody(req, body, JSON.stringify(body))
       next()
     }
-    readAhead(req, bodyLimits, known)
+    readAhead(context, known)
   }
 
   // What becomes of a request that is at the endpoint
