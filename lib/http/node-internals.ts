@@ -93,7 +93,7 @@ export const INTERIM_METHODS = [
 
 /**
  * From where Node defines it: code that was loaded before us may have patched `ServerResponse`. If
- * a response has another one, memory must not be reused: a logger that patches `write` keeps chunks.
+ * a response has another one, no memory must be reused: a logger that patches `write` keeps chunks.
  */
 export const NATIVE_WRITE = OutgoingMessage.prototype.write as ResponseMethods['write']
 
