@@ -22,8 +22,7 @@ it('go up and down with the streams', async () => {
   app.all('/mcp', endpoint as RequestHandler)
 
   // #region README
-  const totals =
-    /^(resumes|lost|recover|upgrades|repeats|evictions|refusals|failures|revivals|idled)/
+  const totals = /^(resumes|lost|recover|upgrades|repeats|evict|refusals|failures|revivals|idled)/
   // They begin at 0: otherwise the first failure of its kind is no increase.
   const failures = {
     'no-response': 0,
