@@ -68,13 +68,29 @@ export function profileFor(revision: string | undefined, announced: boolean): Cl
   return isPolling ? POLLING : OLD
 }
 
-// Each is kept with all that is kept of a call, so they are shared.
+// Each is kept with all that is kept of a call, so they are shared. They are written out, as a
+// bundler keeps what is spread.
 const OLD: ClientProfile = {
   taken: true,
   primer: 'named',
   reconnects: 'when-links-followed',
   handoff: 'when-links-followed'
 }
-const POLLING: ClientProfile = { ...OLD, primer: 'empty', reconnects: 'when-resumed' }
-const OLD_ANNOUNCED: ClientProfile = { ...OLD, reconnects: 'always', handoff: 'when-quiet' }
-const ANNOUNCED: ClientProfile = { ...OLD_ANNOUNCED, primer: 'empty' }
+const POLLING: ClientProfile = {
+  taken: true,
+  primer: 'empty',
+  reconnects: 'when-resumed',
+  handoff: 'when-links-followed'
+}
+const OLD_ANNOUNCED: ClientProfile = {
+  taken: true,
+  primer: 'named',
+  reconnects: 'always',
+  handoff: 'when-quiet'
+}
+const ANNOUNCED: ClientProfile = {
+  taken: true,
+  primer: 'empty',
+  reconnects: 'always',
+  handoff: 'when-quiet'
+}
