@@ -154,6 +154,11 @@ export class Record extends Member implements StreamIdentity {
     return this.details.kind
   }
 
+  /** Tells it from a stream, also for another copy of this module. */
+  get isRecord(): true {
+    return true
+  }
+
   get isEnded(): true {
     return true
   }

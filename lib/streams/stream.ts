@@ -100,6 +100,10 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
     return this.#state
   }
 
+  get isRecord(): false {
+    return false
+  }
+
   get isEnded(): boolean {
     return TRANSITIONS[this.#state].length === 0
   }

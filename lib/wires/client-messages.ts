@@ -25,8 +25,8 @@ import {
   UNKNOWN_STREAM
 } from '../protocol/stream-messages.js'
 import { type FoundStream, isKnown } from '../streams/directory.js'
-import { Record } from '../streams/record.js'
-import { Stream } from '../streams/stream.js'
+import type { Record } from '../streams/record.js'
+import type { Stream } from '../streams/stream.js'
 import { isForgotten } from '../streams/stream-types.js'
 import type { SharedStreams } from './shared-streams.js'
 import { isOfTransport, type Wire } from './wire.js'
@@ -112,9 +112,9 @@ export class ClientMessages {
     const from = cursor ?? stream.unsentFrom
     if (stream.hasEvicted(from)) return this.#refuseGone(request, 'events-evicted', stream)
     const { host } = this.#shared
-    if (stream instanceof Record) host.table.given(stream, from)
+    if (stream.isRecord) host.table.given(stream, from)
     host.count('resumed', stream)
-    if (stream instanceof Stream && stream.hasReader) host.count('taken-over', stream)
+    if (!stream.isRecord && stream.hasReader) host.count('taken-over', stream)
     host.debug('stream %s resumed on a wire after event %d', label(stream), from)
     const session = this.#shared.sessionOf(stream)
     if (session !== undefined) this.#wire.adopt(session, stream)

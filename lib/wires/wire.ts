@@ -9,7 +9,7 @@ import {
   type StreamStatus
 } from '../protocol/stream-messages.js'
 import type { Record } from '../streams/record.js'
-import { Stream } from '../streams/stream.js'
+import type { Stream } from '../streams/stream.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import { now } from '../protocol/clock.js'
 import { faultError } from '../protocol/errors.js'
@@ -292,7 +292,7 @@ class WireReader implements Reader, SegmentReader {
 
   /** Takes the stream over from any older reader. */
   start(): void {
-    if (this.stream instanceof Stream) this.stream.attach(this, this.#cursor)
+    if (!this.stream.isRecord) this.stream.attach(this, this.#cursor)
     this.wake()
   }
 
@@ -322,7 +322,7 @@ class WireReader implements Reader, SegmentReader {
 
   #sendBatch(): void {
     const { stream } = this
-    const batch = stream instanceof Stream ? stream.log.retain(this.#cursor, this) : undefined
+    const batch = stream.isRecord ? undefined : stream.log.retain(this.#cursor, this)
     const bytes = batch?.bytes ?? (stream as Record).eventsAfter(this.#cursor) ?? NO_EVENTS
     const fields = newFields()
     let from = 0
@@ -382,7 +382,7 @@ class WireReader implements Reader, SegmentReader {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    if (this.stream instanceof Stream) this.stream.detach(this)
+    if (!this.stream.isRecord) this.stream.detach(this)
     this.#wire.readerClosed(this)
   }
 
