@@ -75,7 +75,7 @@ describe.each(Object.entries(SERVERS))('in front of %s', (_, start) => {
   it('a call outlives cuts between client and proxy', async () => {
     const server = await start()
     if (server === undefined) return
-    const { port } = await startCommand(`http://127.0.0.1:${server.port}/mcp`, ['--retry', '50'])
+    const { port } = await startCommand(`http://127.0.0.1:${server.port}/mcp`, ['--retry', '100'])
     const cutting = await cutCalls(port, 'rst')
     const url = `${cutting.url}/mcp`
     const outcomes = Object.values(CLIENTS).map(call => call(url, server))
@@ -87,7 +87,7 @@ describe.each(Object.entries(SERVERS))('in front of %s', (_, start) => {
     const server = await start()
     if (server === undefined) return
     const cutting = await cutCalls(server.port, 'silence')
-    const { url, errors } = await startCommand(`${cutting.url}/mcp`, ['--retry', '50'])
+    const { url, errors } = await startCommand(`${cutting.url}/mcp`, ['--retry', '100'])
     const outcome = CLIENTS['SDK v1']!(url, server)
     const passage = await cutting.nthCut(1)
     await seeThatItHasRead(url)
