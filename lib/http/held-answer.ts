@@ -10,7 +10,7 @@ import {
   withBytes
 } from './chunk.js'
 import type { Layer, PatchedResponse } from './patched-response.js'
-import { passedOn } from './response-headers.js'
+import { passedOnOf } from './response-headers.js'
 
 /** Holds the endpoint's answer to one request, if its status is such (`PatchedResponse.holdBy`). */
 export abstract class Holder {
@@ -93,7 +93,7 @@ export class HeldAnswer implements Layer {
     }
     const patched = this.#patched
     const { res } = patched
-    for (const [name, value] of passedOn(answer.headersDistinct)) res.setHeader(name, value)
+    for (const [name, value] of passedOnOf(answer)) res.setHeader(name, value)
     answer.once('error', () => patched.act('destroy', []))
     res.once('close', () => answer.destroy())
     answer.on('data', (chunk: Buffer) => {
