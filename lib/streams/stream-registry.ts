@@ -20,7 +20,7 @@ import {
 import { Sweep, sweepPeriod } from './timer.js'
 import { Groups } from './groups.js'
 import type { FairShares } from './fair-shares.js'
-import { Quota, timesTheRest } from './quota.js'
+import { Budget, timesTheRest } from './budget.js'
 import { WhenIdle } from './when-idle.js'
 
 /** Something happened to a stream that an operator may want to see. */
@@ -279,7 +279,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** Whether this owner may open a stream; makes room for it if it must and can. */
   hasRoom(owner: string): boolean {
     const { maxStreams } = this.limits
-    while (!this.#running.quota.has(owner, 1)) if (!this.#evictIdleListener(owner)) return false
+    while (!this.#running.places.has(owner, 1)) if (!this.#evictIdleListener(owner)) return false
     while (this.#running.size + this.#records.size + this.#read.size >= maxStreams) {
       if (!this.#evict(owner) && !this.#evictIdleListener(owner)) return false
     }
@@ -447,14 +447,14 @@ interface RunningCounts {
 class RunningStreams implements Iterable<Stream> {
   readonly #streams = new Map<string, Stream>()
   /** How many each owner may have. */
-  readonly quota: Quota
+  readonly places: Budget
   readonly #shares: Pick<FairShares<Stream>, 'sizeOf'>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   #listening = 0
 
   /** @param shares what each owner has of all that is held. */
   constructor(max: number, shares: Pick<FairShares<Stream>, 'sizeOf'>) {
-    this.quota = new Quota(max, timesTheRest(FACTOR))
+    this.places = new Budget(max, { mostOfOwner: timesTheRest(FACTOR) })
     this.#shares = shares
   }
 
@@ -471,7 +471,7 @@ class RunningStreams implements Iterable<Stream> {
   }
 
   add(stream: Stream): void {
-    this.quota.take(stream.owner, 1)
+    this.places.holdAnyway(stream.owner, 1)
     this.#streams.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
   }
@@ -480,7 +480,7 @@ class RunningStreams implements Iterable<Stream> {
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
-    this.quota.release(stream.owner, 1)
+    this.places.release(stream.owner, 1)
     return true
   }
 

@@ -4,7 +4,7 @@ import type { RequestId } from '../../protocol/json-rpc.js'
 import type { Keyed, KeyedOutcome, KeyedRun, RecordedRun } from '../../endpoint/keyed-call.js'
 import { patchedResponse } from '../../http/patched-response.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
-import { Quota } from '../../streams/quota.js'
+import { Budget, timesTheRest } from '../../streams/budget.js'
 import { AnswerRecorder, type RecordedCall } from './recorded-answer.js'
 
 export const LOST: KeyedOutcome = { kind: 'lost' }
@@ -148,14 +148,14 @@ export class IdempotentRequest implements RecordedCall {
 
 /** What unanswered calls hold: something is left for owners that have little. */
 export class CallRoom {
-  readonly #calls: Quota
-  readonly #bytes: Quota
+  readonly #calls: Budget
+  readonly #bytes: Budget
   readonly #onFull: () => void
 
   /** @param onFull called when a call cannot go on without its client. */
   constructor(maxCalls: number, maxBytes: number, onFull: () => void) {
-    this.#calls = new Quota(maxCalls)
-    this.#bytes = new Quota(maxBytes)
+    this.#calls = new Budget(maxCalls, { mostOfOwner: timesTheRest(1) })
+    this.#bytes = new Budget(maxBytes, { mostOfOwner: timesTheRest(1) })
     this.#onFull = onFull
   }
 
@@ -165,7 +165,7 @@ export class CallRoom {
 
   /** Goes on without a client, with its request of `size` bytes. `false`: no room. */
   hold(owner: string, size: number): boolean {
-    const hasPlace = this.#calls.take(owner, 1)
+    const hasPlace = this.#calls.hold(owner, 1)
     if (hasPlace && this.grow(owner, size)) return true
     if (hasPlace) this.#calls.release(owner, 1)
     this.#onFull()
@@ -180,7 +180,7 @@ export class CallRoom {
 
   /** More of an answer has been recorded. `false`: there is no room for it. */
   grow(owner: string, bytes: number): boolean {
-    return this.#bytes.take(owner, bytes)
+    return this.#bytes.hold(owner, bytes)
   }
 
   /** So much of an answer has been dropped, or is kept elsewhere. */
