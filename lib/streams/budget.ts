@@ -8,6 +8,26 @@ export abstract class Holding extends Member {
   abstract giveUp(): void
 }
 
+/** What goes first of owners that have equally much: what its client loses least by. */
+export const RANKS = {
+  /** Streams that have ended, and were given to their clients whole. */
+  delivered: 0,
+  /** Written events of streams that run. */
+  written: 1,
+  /** Answers that their clients do not take. */
+  unread: 2,
+  /** Requests of calls whose clients have gone, the largest first, by powers of two. */
+  request: (bytes: number) => 3 + Math.max(0, LARGEST_POWER - Math.floor(Math.log2(bytes))),
+  /** Streams that have ended, and were not given to their clients whole. */
+  undelivered: 34,
+  /** Such as are still read. */
+  read: 35,
+  /** What sockets have yet to take of streams that are kept no longer. */
+  lingering: 36
+}
+
+const LARGEST_POWER = 30
+
 interface Owned extends Member {
   readonly owner: string
 }

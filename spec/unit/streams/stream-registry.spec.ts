@@ -234,11 +234,11 @@ describe('when all streams together are too many', () => {
 
   it("each counts in its owner's share until nothing is kept of it", () => {
     const { table } = newTable()
-    const { shares } = table.budget
+    const { budget } = table
     const { stream } = open(table, { owner: 'me' })
-    expect(shares.sizeOf('me')).toBeGreaterThan(0)
+    expect(budget.sizeOf('me')).toBeGreaterThan(0)
     stream.cancel()
-    expect(shares.sizeOf('me')).toBe(0)
+    expect(budget.sizeOf('me')).toBe(0)
   })
 
   it('it never loses count, however often they come and go', () => {
