@@ -36,7 +36,9 @@ interface Owned extends Member {
 class Account<T extends Owned> {
   readonly owner: string
   size = 0
+  /** 0 for a size of 0, and one more for each doubling: up to `limit`, which is not in it. */
   magnitude = 0
+  limit = 1
   readonly shares: Share<T>[] = []
 
   constructor(owner: string) {
@@ -83,9 +85,10 @@ interface BudgetOptions<T> {
 export type Counter = Pick<Budget, 'hold' | 'holdAnyway' | 'release' | 'offer' | 'withdraw'>
 
 /**
- * One limit for all owners. Where it is reached, what was offered goes: of the owner that has most,
- * up to a factor of two; of those that have equally much, and of one owner, the lowest rank; of one
- * rank, what was offered longest ago. Nobody makes room for an owner that has twice as much.
+ * One limit for all owners. Where it is reached, what was offered goes: of the owner that has most;
+ * of one owner, and of owners that have equally much, the lowest rank; of one rank, what was offered
+ * longest ago. Nobody makes room for an owner that has more. What owners have is compared by powers
+ * of two.
  */
 export class Budget<T extends Owned = Holding> {
   readonly max: number
@@ -115,10 +118,9 @@ export class Budget<T extends Owned = Holding> {
   has(owner: string, amount: number): boolean {
     const left = this.max - this.#taken
     if (amount > left) return false
-    return (
-      this.#mostOfOwner === undefined ||
-      this.sizeOf(owner) + amount <= this.#mostOfOwner(left, owner)
-    )
+    if (this.#mostOfOwner === undefined) return true
+    const size = this.#accounts.get(owner)?.size ?? 0
+    return size + amount <= this.#mostOfOwner(left, owner)
   }
 
   /** The same, once what must has gone. */
@@ -132,7 +134,7 @@ export class Budget<T extends Owned = Holding> {
    * for in comparison with other owners.
    */
   hold(owner: string, amount: number, weight = amount): boolean {
-    if (!this.makeRoom(owner, amount)) return false
+    if (!this.has(owner, amount) && !this.makeRoom(owner, amount)) return false
     this.#count(owner, amount, weight)
     return true
   }
@@ -162,11 +164,11 @@ export class Budget<T extends Owned = Holding> {
     const share = member.list as Share<T> | undefined
     if (share === undefined) return
     share.delete(member)
-    if (!share.isEmpty) return
+    if (share.first !== undefined) return
     share.list?.delete(share)
     const { account } = share
     account.shares.splice(account.shares.indexOf(share), 1)
-    this.#tidy(account)
+    if (account.size === 0 && account.shares.length === 0) this.#accounts.delete(account.owner)
   }
 
   /** What goes next to make room for an owner. `ranks`: only of these. */
@@ -201,13 +203,10 @@ export class Budget<T extends Owned = Holding> {
   #count(owner: string, amount: number, weight: number): void {
     this.#taken += amount
     const account = this.#accounts.get(owner) ?? this.#open(owner)
-    account.size += weight
-    const magnitude = magnitudeOf(account.size)
-    if (magnitude !== account.magnitude) {
-      account.magnitude = magnitude
-      for (const share of account.shares) this.#place(share)
-    }
-    if (account.size === 0) this.#tidy(account)
+    const size = (account.size += weight)
+    const { limit } = account
+    if (size >= limit || size < limit / 2) this.#weigh(account)
+    if (size === 0 && account.shares.length === 0) this.#accounts.delete(owner)
   }
 
   #open(owner: string): Account<T> {
@@ -216,14 +215,17 @@ export class Budget<T extends Owned = Holding> {
     return account
   }
 
+  #weigh(account: Account<T>): void {
+    const magnitude = account.size <= 0 ? 0 : Math.floor(Math.log2(account.size)) + 1
+    account.limit = 2 ** magnitude
+    account.magnitude = magnitude
+    for (const share of account.shares) this.#place(share)
+  }
+
   #place(share: Share<T>): Share<T> {
     const ranks = (this.#index[share.account.magnitude] ??= [])
     ;(ranks[share.rank] ??= new LinkedList()).add(share)
     return share
-  }
-
-  #tidy({ owner, size, shares }: Account<T>): void {
-    if (size === 0 && shares.length === 0) this.#accounts.delete(owner)
   }
 }
 
@@ -231,9 +233,4 @@ interface EvictOptions {
   /** Whatever the owner has. */
   readonly isUrgent?: boolean
   readonly ranks?: readonly number[]
-}
-
-/** 0 for nothing, 1 for a size of 1, and one more for each doubling. */
-function magnitudeOf(size: number): number {
-  return size <= 0 ? 0 : Math.floor(Math.log2(size)) + 1
 }
