@@ -5,9 +5,9 @@ import type { StreamError, StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { type Elsewhere, type FoundStream, type Here, type Unknown, UNKNOWN } from './directory.js'
 import { DueQueue } from './due-queue.js'
-import type { Record } from './record.js'
-import { BEING_READ, Records } from './records.js'
-import { SharedBytes } from './shared-bytes.js'
+import { Record } from './record.js'
+import { Records } from './records.js'
+import { LARGEST_SEGMENT } from './segment.js'
 import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
 import {
@@ -19,8 +19,7 @@ import {
 } from './stream-types.js'
 import { Sweep, sweepPeriod } from './timer.js'
 import { Groups } from './groups.js'
-import type { FairShares } from './fair-shares.js'
-import { Quota, timesTheRest } from './quota.js'
+import { Budget, type Holding, RANKS, timesTheRest } from './budget.js'
 import { WhenIdle } from './when-idle.js'
 
 /** Something happened to a stream that an operator may want to see. */
@@ -42,10 +41,18 @@ interface RegistryCounts extends RunningCounts {
 
 type KnownSessions = Pick<Sessions, 'of'>
 
+/** From this part of all bytes on, endpoints are asked to wait, before any stream has to fail. */
+const TIGHT = 7 / 8
+/** What has ended: one that runs has its place, whatever it gives up. */
+const ENDED = [RANKS.delivered, RANKS.undelivered, RANKS.read]
+
 export class StreamRegistry implements StreamHost<Stream> {
   readonly limits: RegistryLimits
   abandonments: DueQueue
-  readonly budget: SharedBytes
+  /** The bytes of all that is held. */
+  readonly budget: Budget<Stream | Record | Holding>
+  /** What each stream and each record weighs beside its bytes. */
+  readonly #place: number
   readonly index = new StreamIndex()
   readonly #notify: StreamEventListener
   readonly #sessions: KnownSessions | undefined
@@ -53,8 +60,6 @@ export class StreamRegistry implements StreamHost<Stream> {
   readonly #records: Records
   /** Those that have ended, and are still read. */
   readonly #read = new Map<string, Stream>()
-  /** Those of them that are yet to be ranked: most never are. */
-  readonly #unranked = new Set<Stream>()
   #evictions = 0
   readonly #sweep: Sweep
   #isClosing = false
@@ -73,12 +78,10 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.abandonments = new DueQueue(limits.abandonAfter)
     this.#notify = notify
     this.#sweep = new Sweep(sweepPeriod(limits.window), () => this.#expire())
-    const place = Math.ceil(limits.maxBytes / limits.maxStreams)
-    this.budget = new SharedBytes(limits.maxBytes, place, (owner, isDelivered) =>
-      this.#evict(owner, isDelivered)
-    )
-    this.#running = new RunningStreams(limits.maxStreams, this.budget.shares)
-    this.#records = new Records(limits, this.budget, (record, isEviction) => {
+    const place = (this.#place = Math.ceil(limits.maxBytes / limits.maxStreams))
+    this.budget = new Budget(limits.maxBytes, { evict: holding => this.#evict(holding) })
+    this.#running = new RunningStreams(limits.maxStreams, this.budget)
+    this.#records = new Records({ ...limits, place }, this.budget, (record, isEviction) => {
       this.index.forget(record)
       if (isEviction) this.evicted(record)
       remember?.(record)
@@ -90,7 +93,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   open(init: StreamInit, producer: Producer): Stream | undefined {
     const { owner } = init
     if (init.hasRoom !== true && !this.hasRoom(owner)) return undefined
-    this.budget.place(owner, 1)
+    this.budget.holdAnyway(owner, 0, this.#place)
     const stream = new Stream(init, producer, this)
     stream.hasPlace = true
     this.#running.add(stream)
@@ -214,11 +217,12 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   isTight(owner: string): boolean {
-    return this.budget.isTight(owner)
+    const { taken, max } = this.budget
+    return taken > max * TIGHT && this.budget.next(owner) === undefined
   }
 
   written(stream: Stream): void {
-    this.budget.mayEvict(stream)
+    this.budget.offer(stream, RANKS.written)
   }
 
   isResumed({ owner, sessionId }: Stream): boolean {
@@ -238,12 +242,12 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   ended(stream: Stream, error: StreamError | undefined): void {
-    this.#leave(stream)
+    this.#running.delete(stream)
     this.index.ended(stream)
     if (!stream.isFollowed || isForgotten(stream)) this.#dissolve(stream)
     else {
       this.#read.set(stream.id, stream)
-      this.#unranked.add(stream)
+      this.budget.offer(stream, RANKS.read)
       this.#sweep.begin()
     }
     this.#notify(stream.state as StreamEventName, stream, error)
@@ -279,28 +283,19 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** Whether this owner may open a stream; makes room for it if it must and can. */
   hasRoom(owner: string): boolean {
     const { maxStreams } = this.limits
-    while (!this.#running.quota.has(owner, 1)) if (!this.#evictIdleListener(owner)) return false
+    while (!this.#running.places.has(owner, 1)) if (!this.#evictIdleListener(owner)) return false
     while (this.#running.size + this.#records.size + this.#read.size >= maxStreams) {
-      if (!this.#evict(owner) && !this.#evictIdleListener(owner)) return false
+      if (!this.budget.evict(owner, { ranks: ENDED }) && !this.#evictIdleListener(owner))
+        return false
     }
-    return this.budget.makeRoom(owner)
+    return this.budget.makeRoom(owner, 1)
   }
 
-  /**
-   * Evicts of the owner that has most: what was delivered first, what is being read last, then the
-   * least recently used. `false`: there is none, or `wantedBy` has much more; or none that was
-   * delivered (`isDelivered`).
-   */
-  #evict(wantedBy?: string, isDelivered = false): boolean {
-    const { shares } = this.budget
-    for (const stream of this.#unranked) shares.put(stream.owner, stream, BEING_READ)
-    this.#unranked.clear()
-    const ended = shares.next(wantedBy)
-    if (ended === undefined) return false
-    if (isDelivered && (ended instanceof Stream || !ended.isDelivered)) return false
-    if (ended instanceof Stream) this.#dissolve(ended, false, true)
-    else this.#records.drop(ended, true)
-    return true
+  #evict(holding: Stream | Record | Holding): void {
+    if (holding instanceof Record) this.#records.drop(holding, true)
+    else if (!(holding instanceof Stream)) holding.giveUp()
+    else if (holding.isEnded) this.#dissolve(holding, false, true)
+    else holding.evictWritten(LARGEST_SEGMENT)
   }
 
   #evictIdleListener(owner: string): boolean {
@@ -311,17 +306,13 @@ export class StreamRegistry implements StreamHost<Stream> {
     return true
   }
 
-  #leave(stream: Stream): void {
-    if (this.#running.delete(stream)) this.budget.mayNotEvict(stream)
-  }
-
   #remove(stream: Stream): void {
-    this.#leave(stream)
-    if (this.#read.delete(stream.id)) this.budget.shares.drop(stream.owner, stream)
-    this.#unranked.delete(stream)
+    this.#running.delete(stream)
+    this.#read.delete(stream.id)
+    this.budget.withdraw(stream)
     if (!stream.hasPlace) return
     stream.hasPlace = false
-    this.budget.place(stream.owner, -1)
+    this.budget.release(stream.owner, 0, this.#place)
   }
 
   /** `false`: nothing is left that may expire. */
@@ -447,15 +438,15 @@ interface RunningCounts {
 class RunningStreams implements Iterable<Stream> {
   readonly #streams = new Map<string, Stream>()
   /** How many each owner may have. */
-  readonly quota: Quota
-  readonly #shares: Pick<FairShares<Stream>, 'sizeOf'>
+  readonly places: Budget
+  readonly #budget: Pick<Budget, 'sizeOf'>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   #listening = 0
 
-  /** @param shares what each owner has of all that is held. */
-  constructor(max: number, shares: Pick<FairShares<Stream>, 'sizeOf'>) {
-    this.quota = new Quota(max, timesTheRest(FACTOR))
-    this.#shares = shares
+  /** @param budget what each owner has of all that is held. */
+  constructor(max: number, budget: Pick<Budget, 'sizeOf'>) {
+    this.places = new Budget(max, { mostOfOwner: timesTheRest(FACTOR) })
+    this.#budget = budget
   }
 
   get size(): number {
@@ -471,7 +462,7 @@ class RunningStreams implements Iterable<Stream> {
   }
 
   add(stream: Stream): void {
-    this.quota.take(stream.owner, 1)
+    this.places.holdAnyway(stream.owner, 1)
     this.#streams.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
   }
@@ -480,16 +471,16 @@ class RunningStreams implements Iterable<Stream> {
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
-    this.quota.release(stream.owner, 1)
+    this.places.release(stream.owner, 1)
     return true
   }
 
   /** One without a client, whose endpoint opens a new one; not of an owner that has less. */
   idleListener(wantedBy: string): Stream | undefined {
-    const most = this.#shares.sizeOf(wantedBy)
+    const most = this.#budget.sizeOf(wantedBy)
     for (const stream of this) {
       const { kind, owner, hasReader, log } = stream
-      const hasEnough = owner === wantedBy || this.#shares.sizeOf(owner) >= most
+      const hasEnough = owner === wantedBy || this.#budget.sizeOf(owner) >= most
       if (hasEnough && kind === 'listen' && !hasReader && log.written >= log.last) return stream
     }
     return undefined
