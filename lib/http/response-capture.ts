@@ -363,6 +363,12 @@ export class ResponseCapture
     this.#holdEvents()
   }
 
+  /** The endpoint's own head has been sent. */
+  takeSent(capture: Capture): void {
+    this.takeHeaded(capture)
+    this.#step('begin')
+  }
+
   /** The head is due, unless it has left. */
   headDue(): void {
     const capture = this.#capture
