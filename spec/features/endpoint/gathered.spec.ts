@@ -243,15 +243,17 @@ interface Told {
 /** Without what differs from run to run. */
 function normalised(bytes: string): string {
   const ids = new Map<string, string>()
-  return bytes
-    .replace(/[\w-]{21}(?=[.>])/g, id => {
-      if (!ids.has(id)) ids.set(id, `id-${ids.size}`.padEnd(21, '_'))
-      return ids.get(id)!
-    })
-    .replace(/mcp-streams-ping-[\w-]{21}/g, 'ping')
-    .replace(/^Date: .*$/m, 'Date: -')
-    // How many of the events are one chunk is nothing that a client sees.
-    .replace(/(?<=\r\n)[0-9a-f]+\r\n|\r\n(?=[0-9a-f]+\r\n)/g, '')
+  return (
+    bytes
+      .replace(/[\w-]{21}(?=[.>])/g, id => {
+        if (!ids.has(id)) ids.set(id, `id-${ids.size}`.padEnd(21, '_'))
+        return ids.get(id)!
+      })
+      .replace(/mcp-streams-ping-[\w-]{21}/g, 'ping')
+      .replace(/^Date: .*$/m, 'Date: -')
+      // How many of the events are one chunk is nothing that a client sees.
+      .replace(/(?<=\r\n)[0-9a-f]+\r\n|\r\n(?=[0-9a-f]+\r\n)/g, '')
+  )
 }
 
 const HEADERS = { ...headersFor({ version: '2025-11-25' }), Connection: 'close' }
