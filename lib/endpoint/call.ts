@@ -499,7 +499,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (stream.open(events.sessionId, true, isDirect ? events.begunAt : undefined))
       live.takeHeaded(stream, isDirect)
     for (const event of events.blocks(false)) live.write([event])
-    if (isDirect) stream.hasGiven(events.hasFirst)
+    if (isDirect) stream.hasGiven(events)
     for (const event of events.blocks(true)) live.write([event])
     return live
   }
