@@ -83,9 +83,23 @@ export function within<T>(
   })
 }
 
+/** What ends a connection: `abort`, or a signal of the caller's. */
+export interface Connection {
+  readonly signal: AbortSignal
+  abort(reason?: unknown): void
+}
+
+export function connectionWith(signal: Signal): Connection {
+  const own = new AbortController()
+  return {
+    signal: signal ? AbortSignal.any([signal, own.signal]) : own.signal,
+    abort: reason => own.abort(reason)
+  }
+}
+
 /** Waits until the connection aborts, here after `patience`. `discard` gets a late answer. */
 export function onConnection<T>(
-  connection: AbortController,
+  connection: Connection,
   patience: number | null,
   work: Promise<T>,
   discard?: (late: T) => void
