@@ -176,7 +176,7 @@ export class Life {
     for (const { done } of this.#waits) done()
     this.#waits.clear()
     if (!isUp) return
-    await this.#signs.leave(this.#host.tag).catch(() => undefined)
+    await this.#signs.farewell(this.#host.tag).catch(() => undefined)
   }
 
   #changed(isUp: boolean): void {
@@ -321,7 +321,7 @@ class Signs {
   }
 
   /** Says that the instance has left. */
-  async leave(tag: string): Promise<void> {
+  async farewell(tag: string): Promise<void> {
     await this.#backplane.command(['SET', this.#keyOf(tag), FAREWELL, 'PX', FAREWELL_FOR])
   }
 }

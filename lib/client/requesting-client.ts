@@ -82,7 +82,7 @@ export async function requestOnce<Result extends object>(
   { timeout, ...others }: CallOptions & { readonly timeout?: number | undefined },
   signal: Signal
 ): Promise<Result> {
-  const { controller, release } = abortWith(signal)
+  const { controller, unlisten } = abortWith(signal)
   try {
     return await (client as Sender).request(request, schema, {
       ...others,
@@ -90,7 +90,7 @@ export async function requestOnce<Result extends object>(
       signal: controller.signal
     })
   } finally {
-    release()
+    unlisten()
   }
 }
 

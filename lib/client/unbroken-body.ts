@@ -68,7 +68,7 @@ class UnbrokenBody {
   #url: string
   readonly #over = new AbortController()
   /** Stops listening to the caller's signal. */
-  #release: (() => void) | undefined
+  #unlisten: (() => void) | undefined
 
   /** The body of the present connection; `undefined`: there is none. */
   #reader: Reader | undefined
@@ -99,7 +99,7 @@ class UnbrokenBody {
   start(controller: Controller): void {
     const { signal } = this.#call.own
     this.#call.isConnected = () => this.#reader !== undefined
-    this.#release = onAbort(signal, () => {
+    this.#unlisten = onAbort(signal, () => {
       this.#end(true)
       controller.error(signal?.reason)
     })
@@ -303,7 +303,7 @@ class UnbrokenBody {
     call.onAnswer?.()
     call.stopWaiting?.()
     call.all.delete(call)
-    this.#release?.()
+    this.#unlisten?.()
     if (!isUnwanted) return
     this.#disconnect()
     if (!this.#isAnswered) cancelStream(this.#url, call)

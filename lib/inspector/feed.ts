@@ -74,7 +74,7 @@ export class Feed {
 
   /** @param res with its head written. */
   add(res: ServerResponse): void {
-    if (this.#viewers.size === 0) this.#watch.begin()
+    if (this.#viewers.size === 0) this.#watch.start()
     const viewer = { isNew: true, isFull: false, since: performance.now() }
     this.#viewers.set(res, viewer)
     res.on('drain', () => (viewer.isFull = false))
@@ -88,7 +88,7 @@ export class Feed {
     if (!this.#viewers.delete(res) || this.#viewers.size > 0) return
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#watch.end()
+    this.#watch.stop()
   }
 
   #changed(): void {

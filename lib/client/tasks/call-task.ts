@@ -80,7 +80,7 @@ export async function callTask<Result extends object = ResumableResult>(
   })
   const { onStatus, ttl, signal, onprogress, resultSchema = anything(), ...others } = options
   const sender = client as TaskSender
-  const { controller, release } = abortWith(signal)
+  const { controller, unlisten } = abortWith(signal)
   const over = controller.signal
   const told: OnStatus = state =>
     notify(
@@ -111,7 +111,7 @@ export async function callTask<Result extends object = ResumableResult>(
     over.throwIfAborted()
     throw error
   } finally {
-    release()
+    unlisten()
   }
 }
 
@@ -164,11 +164,11 @@ async function callCore<Result extends object>(
   const given = objectIn(created)['task']
   if (typeof objectIn(given)['taskId'] !== 'string') return created
   const first = taskIn(given)
-  const release = onAbort(signal, () => cancel(first.taskId))
+  const unlisten = onAbort(signal, () => cancel(first.taskId))
   try {
     return await follow(first, calling)
   } finally {
-    release()
+    unlisten()
   }
 }
 
