@@ -3,7 +3,7 @@ import { now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/prefer.js'
 import { objectIn } from '../protocol/json-rpc.js'
 import { FINITE, FUNCTION } from './options.js'
-import { isPassing } from './retrying.js'
+import { isTemporary } from './retrying.js'
 import { pause, untilAborted } from './waiting.js'
 import {
   anything,
@@ -182,7 +182,7 @@ function mayPass(error: unknown): boolean {
   } = Object(error) as { code?: unknown; status?: unknown; issues?: unknown }
   if (typeof status === 'string') return !OF_CLIENT.test(status)
   if (typeof status !== 'number') return issues === undefined
-  return status === REQUEST_TIMEOUT || isPassing(status)
+  return status === REQUEST_TIMEOUT || isTemporary(status)
 }
 
 /** Whether a result has anything but its token: a member that is not empty. */

@@ -15,7 +15,7 @@ import type { WrittenMessage } from '../protocol/json-splice.js'
 import { dataOf, fieldOf } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import { readWholeBlocks, WholeBlocks } from '../protocol/whole-blocks.js'
-import { isPassing, leastDelay, retryAfterOf, untilNextAttempt } from './retrying.js'
+import { isTemporary, leastDelay, retryAfterOf, untilNextAttempt } from './retrying.js'
 import { onAbort, within } from './waiting.js'
 import { answersOf, noteRequest } from './answers.js'
 import type { ReconnectReason } from './options.js'
@@ -255,7 +255,7 @@ class UnbrokenBody {
       return
     }
     // Over plain HTTP, browsers take a head that was cut off for a whole one.
-    if (isPassing(status) || status === 200) return
+    if (isTemporary(status) || status === 200) return
     if (status === 204 && this.#mayMeanMore()) return
     throw this.#failure(CODES[status] ?? 'refused')
   }

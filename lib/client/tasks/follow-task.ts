@@ -4,7 +4,7 @@ import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
 import { connectionWith, onConnection, pause } from '../waiting.js'
 import { now } from '../../protocol/clock.js'
-import { isPassing, Refused, retrying } from '../retrying.js'
+import { isTemporary, Refused, retrying } from '../retrying.js'
 import type { ClientSettings } from '../options.js'
 import { readAhead } from '../send-again.js'
 import { byteString, discard, isEventStream, postInit } from '../stream-request.js'
@@ -215,7 +215,7 @@ export class TaskServer {
     const { fetch, maxEventSize } = this.#settings
     const response = await fetch(this.#url, init)
     const { status } = response
-    if (isPassing(status)) {
+    if (isTemporary(status)) {
       discard(response)
       throw new Refused(response)
     }
