@@ -71,10 +71,7 @@ export function checkCall(
     checkOption(caller, name, options[name] === undefined || isFine(options[name]), words)
 }
 
-/**
- * One request of a call, on a signal of its own. The SDK leaves a listener behind on that, which
- * would keep a signal made by `AbortSignal.any` as long as the caller's lives (Node 20).
- */
+/** One request of a call, on a signal of its own: the SDK leaves a listener behind on that. */
 export async function requestOnce<Result extends object>(
   client: RequestingClient,
   request: object,
@@ -82,7 +79,7 @@ export async function requestOnce<Result extends object>(
   { timeout, ...others }: CallOptions & { readonly timeout?: number | undefined },
   signal: Signal
 ): Promise<Result> {
-  const { controller, unlisten } = abortWith(signal)
+  const { controller, stop } = abortWith(signal)
   try {
     return await (client as Sender).request(request, schema, {
       ...others,
@@ -90,7 +87,7 @@ export async function requestOnce<Result extends object>(
       signal: controller.signal
     })
   } finally {
-    unlisten()
+    stop()
   }
 }
 

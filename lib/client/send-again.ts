@@ -2,7 +2,7 @@
 import { isJsonText } from '../protocol/media-types.js'
 import { addPiece } from '../protocol/bytes.js'
 import { Refused, retrying } from './retrying.js'
-import { connectionWith, onConnection } from './waiting.js'
+import { abortWith, onConnection } from './waiting.js'
 import type { ClientSettings } from './options.js'
 import { discard, isReadable, streamUrlOf } from './stream-request.js'
 
@@ -64,10 +64,10 @@ async function sendOnce(
   mayAskAgain: boolean
 ): Promise<Response> {
   const { fetch, idleTimeout, maxEventSize } = settings
-  const connection = connectionWith(init.signal)
+  const { controller, stop } = abortWith(init.signal)
   try {
-    const sent = fetch(url, { ...init, signal: connection.signal })
-    const response = await onConnection(connection, idleTimeout, sent, discard)
+    const sent = fetch(url, { ...init, signal: controller.signal })
+    const response = await onConnection(controller, idleTimeout, sent, discard)
     const { status, body, headers } = response
     // The caller reads a stream itself, and `Response` cannot be made with such a status.
     if (
@@ -75,20 +75,27 @@ async function sendOnce(
       body === null ||
       !isReadable(body) ||
       streamUrlOf(response, url, settings) !== undefined
-    )
+    ) {
+      stop()
       return response
+    }
     // Over plain HTTP, browsers take a head that was cut off for a whole one.
     const type = headers.get('content-type') ?? ''
     const isJson = type === '' || isJsonText(type)
     const limit = status !== 200 ? -1 : isJson ? maxEventSize : 0
     // Other bodies may be silent for as long as they like.
     const patience = isJson ? idleTimeout : null
-    const read = await readAhead(body, limit, chunk => onConnection(connection, patience, chunk))
+    const read = await readAhead(
+      body,
+      limit,
+      chunk => onConnection(controller, patience, chunk),
+      stop
+    )
     if (mayAskAgain && read instanceof Blob && read.size === 0)
       throw new Error('Incomplete response')
     return withBody(response, read)
   } catch (error) {
-    connection.abort(error)
+    controller.abort(error)
     throw error
   }
 }
@@ -101,26 +108,33 @@ export function withBody(response: Response, body: ReadableStream<Uint8Array> | 
 type Chunk = Uint8Array<ArrayBuffer>
 type Reader = ReadableStreamDefaultReader<Chunk>
 
-/** A body to its end; beyond `limit` bytes, a stream of all. `wait`: for a chunk. */
+/**
+ * A body to its end; beyond `limit` bytes, a stream of all. `wait`: for a chunk. `over`: at the
+ * end.
+ */
 export async function readAhead(
   body: ReadableStream<Uint8Array>,
   limit: number,
-  wait: <T>(chunk: Promise<T>) => Promise<T>
+  wait: <T>(chunk: Promise<T>) => Promise<T>,
+  over = (): void => undefined
 ): Promise<Blob | ReadableStream<Uint8Array>> {
   const chunks: Chunk[] = []
   const reader = body.getReader() as Reader
   let size = 0
   while (size <= limit) {
     const { value } = await wait(reader.read())
-    if (value === undefined) return new Blob(chunks)
+    if (value === undefined) {
+      over()
+      return new Blob(chunks)
+    }
     addPiece(chunks, value)
     size += value.length
   }
-  return passedOn(chunks, reader)
+  return passedOn(chunks, reader, over)
 }
 
 /** What has been read, then the rest. Pulls ahead, so an empty body ends even if it is not read. */
-function passedOn(chunks: Chunk[], reader: Reader): ReadableStream<Uint8Array> {
+function passedOn(chunks: Chunk[], reader: Reader, over: () => void): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {
       try {
@@ -130,7 +144,11 @@ function passedOn(chunks: Chunk[], reader: Reader): ReadableStream<Uint8Array> {
       } catch (error) {
         controller.error(error)
       }
+      over()
     },
-    cancel: reason => reader.cancel(reason)
+    cancel(reason) {
+      over()
+      return reader.cancel(reason)
+    }
   })
 }

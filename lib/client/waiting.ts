@@ -11,14 +11,18 @@ export function onAbort(signal: Signal, listener: () => void): () => void {
   return () => signal?.removeEventListener?.('abort', listener)
 }
 
-/** Aborts a controller when a signal aborts, until it has aborted or `unlisten` is called. */
+/**
+ * Aborts a controller when a signal aborts, until it has aborted or `stop` is called. What
+ * `AbortSignal.any` makes is not given back while the signal lives (nodejs/node#54614, #64476), and
+ * that of a transport lives as long as its client.
+ */
 export function abortWith(
   signal: Signal,
   controller = new AbortController()
-): { readonly controller: AbortController; readonly unlisten: () => void } {
+): { readonly controller: AbortController; readonly stop: () => void } {
   const unlisten = onAbort(signal, () => controller.abort(signal?.reason))
   onAbort(controller.signal, unlisten)
-  return { controller, unlisten }
+  return { controller, stop: unlisten }
 }
 
 /** Settles as `work`, or on abort, which `fetch` may ignore. `discard` gets a late value. */
@@ -83,23 +87,9 @@ export function within<T>(
   })
 }
 
-/** What ends a connection: `abort`, or a signal of the caller's. */
-export interface Connection {
-  readonly signal: AbortSignal
-  abort(reason?: unknown): void
-}
-
-export function connectionWith(signal: Signal): Connection {
-  const own = new AbortController()
-  return {
-    signal: signal ? AbortSignal.any([signal, own.signal]) : own.signal,
-    abort: reason => own.abort(reason)
-  }
-}
-
 /** Waits until the connection aborts, here after `patience`. `discard` gets a late answer. */
 export function onConnection<T>(
-  connection: Connection,
+  connection: AbortController,
   patience: number | null,
   work: Promise<T>,
   discard?: (late: T) => void

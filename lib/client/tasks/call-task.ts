@@ -80,7 +80,7 @@ export async function callTask<Result extends object = ResumableResult>(
   })
   const { onStatus, ttl, signal, onprogress, resultSchema = anything(), ...others } = options
   const sender = client as TaskSender
-  const { controller, unlisten } = abortWith(signal)
+  const { controller, stop } = abortWith(signal)
   const over = controller.signal
   const told: OnStatus = state =>
     notify(
@@ -111,7 +111,7 @@ export async function callTask<Result extends object = ResumableResult>(
     over.throwIfAborted()
     throw error
   } finally {
-    unlisten()
+    stop()
   }
 }
 

@@ -2,7 +2,7 @@
 import { errorResponse, isObject, type Message, objectIn } from '../../protocol/json-rpc.js'
 import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
-import { connectionWith, onConnection, pause } from '../waiting.js'
+import { abortWith, onConnection, pause } from '../waiting.js'
 import { now } from '../../protocol/clock.js'
 import { isTemporary, Refused, retrying } from '../retrying.js'
 import type { ClientSettings } from '../options.js'
@@ -197,13 +197,17 @@ export class TaskServer {
   }
 
   async #ask(method: string, taskId: string, more: string, signal: AbortSignal): Promise<string> {
-    const attempt = (): Promise<Answer> => {
-      // One of its own, so that silence ends only this attempt.
-      const connection = connectionWith(signal)
-      const sent = this.#request(method, taskId, more).then(init =>
-        this.#send({ ...init, signal: connection.signal })
-      )
-      return onConnection(connection, this.#settings.idleTimeout, sent)
+    const attempt = async (): Promise<Answer> => {
+      // A controller of its own, so that silence ends only this attempt.
+      const { controller, stop } = abortWith(signal)
+      try {
+        const sent = this.#request(method, taskId, more).then(init =>
+          this.#send({ ...init, signal: controller.signal })
+        )
+        return await onConnection(controller, this.#settings.idleTimeout, sent)
+      } finally {
+        stop()
+      }
     }
     const answer = await retrying(attempt, this.#settings, signal)
     if (typeof answer === 'number')
