@@ -14,7 +14,7 @@ import type { InstanceParts } from './endpoint/instance-parts.js'
 import type { Settings } from './options/options.js'
 import { codeOf, type Part } from './options/part.js'
 
-export function featuresOf(settings: Settings, parts: InstanceParts): readonly Feature[] {
+export function featuresOf(settings: Settings, parts: InstanceParts): Feature[] {
   const { sessions, tasks, resources } = settings
   const tokens = tokensSettings(settings)
   const limits = featureLimits(settings)

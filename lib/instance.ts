@@ -38,7 +38,6 @@ import {
 } from './routes/route.js'
 import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
-import { SharedStreams } from './wires/shared-streams.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
 import { debug, publishLink, tell } from './diagnostics.js'
@@ -68,7 +67,7 @@ export class Instance implements RoutesInstance {
   // What is answered in place of the endpoint.
   readonly triggers = new TriggerTable()
   readonly routes: Routes
-  readonly features: readonly Feature[]
+  readonly features: Feature[]
   readonly keys: Feature['keys']
   readonly surviving: Feature['surviving']
   readonly turns: Feature['turns']
@@ -83,8 +82,7 @@ export class Instance implements RoutesInstance {
   readonly newId: () => string
   readonly kept: Keeper | undefined
 
-  // Other wires, and the end.
-  readonly transports: SharedStreams
+  // The end.
   readonly closing: Closing
   isClosing = false
 
@@ -146,10 +144,6 @@ export class Instance implements RoutesInstance {
     this.eventStore = this.#brought('eventStore')
     this.links = this.#brought('links')
     this.routes = routesOf(this)
-    const onWires = this.features.map(feature => feature.onWires)
-    const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
-    const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens
-    this.transports = new SharedStreams(this, resources, tokens)
     this.closing = new Closing(this, settings.retry)
   }
 

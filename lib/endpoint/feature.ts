@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { StreamName } from '../protocol/event-id.js'
 import type { Message } from '../protocol/json-rpc.js'
-import type { TokensForWires, WireResources } from '../protocol/shared-wire.js'
+import type { WireResources } from '../protocol/shared-wire.js'
 import type { FoundStream, Here, KeptValue, NameKind } from '../streams/directory.js'
 import type { Caller, MakeLink } from '../http/handler-context.js'
 import type { EndpointEventStore, InstanceParts, ProgressReports } from './instance-parts.js'
@@ -133,8 +133,8 @@ export interface Feature {
   readonly progress?: ProgressReports
   readonly eventStore?: EndpointEventStore
   readonly links?: { for(caller: Caller): MakeLink }
-  /** For transports that are no HTTP. */
-  readonly onWires?: { readonly resources?: WireResources; readonly tokens?: TokensForWires }
+  /** For transports that are no HTTP. `tokens`: calls with resume tokens, as they know them. */
+  readonly onWires?: { readonly resources?: WireResources; readonly tokens?: object }
   counts?(): FeatureCounts
   fullness?(): { readonly [name in 'calls' | 'tasks' | 'keyed']?: Fullness }
   /** The process is about to end; clients come back within so many milliseconds, if at all. */

@@ -10,8 +10,11 @@ import { replaceHeader } from '../http/request-body.js'
 
 /** What routes need of the middleware. */
 export interface RoutesInstance extends InstanceParts {
-  /** Optional parts, in the order in which they are asked. */
-  readonly features: readonly Feature[]
+  /**
+   * Optional parts, in the order in which they are asked. One that joins later is not asked about
+   * requests.
+   */
+  readonly features: Feature[]
   /** `undefined`: no client can ask for a call again. */
   readonly keys: CallKeys | undefined
   /** `undefined`: no stream stops for its client. */

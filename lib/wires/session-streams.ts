@@ -17,7 +17,8 @@ import { encodeMessage } from '../protocol/sse-writer.js'
 import { isKnown } from '../streams/directory.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamKind } from '../streams/stream-types.js'
-import type { StreamsHost, Wire } from './wire.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { Wire } from './wire.js'
 
 export interface StreamsSession {
   readonly id: string
@@ -42,12 +43,12 @@ const PROFILE: ClientProfile = {
 
 export class SessionStreams {
   readonly requests = new RequestTracker()
-  readonly #host: StreamsHost
+  readonly #host: InstanceParts
   readonly #session: StreamsSession
   #own: Stream | undefined
   readonly #waiting = new Map<Stream, (() => void)[]>()
 
-  constructor(host: StreamsHost, session: StreamsSession) {
+  constructor(host: InstanceParts, session: StreamsSession) {
     this.#host = host
     this.#session = session
   }

@@ -3,9 +3,14 @@
 
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { build, type Metafile } from 'esbuild'
+import { readFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { included, root, run } from './project.js'
+
+/** Folders of what has a door of its own, but for what doors share with the main one. */
+const OF_DOOR =
+  /^\/\/ lib\/(?:backplane|client|features\/(?:cookie|sessions|tasks)|inspector|redis|resources|wires)\/.*/gm
 
 /** Packages of parts that have a door of their own. */
 const OF_DOORS = {
@@ -43,6 +48,12 @@ describe('the main entry point', () => {
   it.each(['index.js', 'index.cjs'])('loads no package of a door, %s', async file => {
     const { packages } = await bundle(file)
     expect(packages.sort()).toEqual(['lru-cache', 'nanoid', 'obug'])
+  })
+
+  it.each(['index.js', 'index.cjs'])('loads no code of a door, %s', async file => {
+    const { files } = await bundle(file)
+    const texts = await Promise.all(files.map(name => readFile(join(root, name), 'utf8')))
+    expect(texts.flatMap(text => text.match(OF_DOOR) ?? [])).toEqual([])
   })
 
   it('has at most 240 kB, minified', async () => {
