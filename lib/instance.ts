@@ -36,7 +36,6 @@ import {
   type RoutesInstance,
   walk
 } from './routes/route.js'
-import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
@@ -67,14 +66,14 @@ export class Instance implements RoutesInstance {
   // What is answered in place of the endpoint.
   readonly triggers = new TriggerTable()
   readonly routes: Routes
-  readonly features: Feature[]
-  readonly keys: Feature['keys']
-  readonly surviving: Feature['surviving']
-  readonly turns: Feature['turns']
-  readonly slow: Feature['slow']
-  readonly progress: Feature['progress']
-  readonly eventStore: Feature['eventStore']
-  readonly links: Feature['links']
+  readonly features: RoutesInstance['features']
+  readonly keys: RoutesInstance['keys']
+  readonly surviving: RoutesInstance['surviving']
+  readonly turns: RoutesInstance['turns']
+  readonly slow: RoutesInstance['slow']
+  readonly progress: RoutesInstance['progress']
+  readonly eventStore: RoutesInstance['eventStore']
+  readonly links: RoutesInstance['links']
 
   // Other instances.
   readonly others: OtherInstances<Context> | undefined
@@ -135,14 +134,15 @@ export class Instance implements RoutesInstance {
     this.connections = this.#connections(settings)
     this.bodies = bodyQuota(settings)
     this.unanswered = new Unanswered(this, maxStreams)
-    this.features = featuresOf(settings, this)
-    this.keys = this.#brought('keys')
-    this.surviving = this.#brought('surviving')
-    this.turns = this.#brought('turns')
-    this.slow = this.#brought('slow')
-    this.progress = this.#brought('progress')
-    this.eventStore = this.#brought('eventStore')
-    this.links = this.#brought('links')
+    const brought = featuresOf(settings, this)
+    this.features = brought.features
+    this.keys = brought.keys
+    this.surviving = brought.surviving
+    this.turns = brought.turns
+    this.slow = brought.slow
+    this.progress = brought.progress
+    this.eventStore = brought.eventStore
+    this.links = brought.links
     this.routes = routesOf(this)
     this.closing = new Closing(this, settings.retry)
   }
@@ -173,13 +173,6 @@ export class Instance implements RoutesInstance {
       stream: id => this.table.find(id),
       ticket: id => this.#found(id)
     })
-  }
-
-  /** What the first feature brings that has it. */
-  #brought<
-    Name extends 'keys' | 'surviving' | 'turns' | 'slow' | 'progress' | 'eventStore' | 'links'
-  >(name: Name): Feature[Name] | undefined {
-    return this.features.find(feature => feature[name] !== undefined)?.[name]
   }
 
   #found(name: string): Here<unknown, unknown> {

@@ -186,7 +186,7 @@ export class Membership implements OtherInstances<Context> {
     this.#link.names.beginClosing()
     const { table, keys } = this.#instance
     for (const record of table.endedSince(comesBackWithin)) this.#keep(record)
-    keys?.keepSince(comesBackWithin)
+    keys.keepSince(comesBackWithin)
   }
 
   stopListening(): void {
@@ -222,7 +222,7 @@ export class Membership implements OtherInstances<Context> {
     if (kind !== 'request' || isHandshake || last === 0 || !record.isKept) return
     const { debug, keys } = this.#instance
     if (this.#link.results.save(record)) {
-      if (details.callKey !== undefined) keys?.keepStream(details.callKey)
+      if (details.callKey !== undefined) keys.keepStream(details.callKey)
     } else
       debug('stream %s: too much for others to find once this instance has gone', label(record))
   }

@@ -122,7 +122,7 @@ export interface InstanceParts {
   readonly maxEventBytes: number
   /** Bytes that an answer may have that becomes an event once it is whole. */
   readonly maxAnswerBytes: number
-  readonly eventStore: EndpointEventStore | undefined
+  readonly eventStore: EndpointEventStore
   readonly primer: 'auto' | 'always' | 'never'
   readonly handoff: 'auto' | 'always' | 'never'
   readonly notifications: 'auto' | 'always' | 'never'

@@ -15,12 +15,10 @@ export interface RoutesInstance extends InstanceParts {
    * requests.
    */
   readonly features: Feature[]
-  /** `undefined`: no client can ask for a call again. */
-  readonly keys: CallKeys | undefined
+  readonly keys: CallKeys
   /** `undefined`: no stream stops for its client. */
   readonly turns: Turns | undefined
-  /** `undefined`: clients just wait for a slow endpoint. */
-  readonly slow: SlowAnswers | undefined
+  readonly slow: SlowAnswers
   /** Sessions that outlive their process; `undefined`: off. */
   readonly surviving: LastingSessions | undefined
   /** `undefined`: there is no backplane. */

@@ -9,7 +9,6 @@ import { withoutIds } from '../../protocol/sse-lines.js'
 import type { ByteBudget } from '../../streams/event-log.js'
 import { outsideOfCalls, Timer } from '../../streams/timer.js'
 import { resumeAtEndpoint } from '../../endpoint/endpoint-client.js'
-import type { Feature } from '../../endpoint/feature.js'
 import type {
   EndpointEventStore,
   InstanceParts,
@@ -21,8 +20,7 @@ import { isPlainEncoding } from '../../http/response-headers.js'
 
 type ClientsRequest = Parameters<EndpointEventStore['follow']>[1]
 
-export class EventStore implements Feature, EndpointEventStore {
-  readonly eventStore: EndpointEventStore = this
+export class EventStore implements EndpointEventStore {
   readonly isLeft: boolean
   readonly #parts: InstanceParts
 
@@ -31,8 +29,6 @@ export class EventStore implements Feature, EndpointEventStore {
     this.isLeft = ids === 'leave'
     this.#parts = parts
   }
-
-  // EndpointEventStore
 
   follow(run: NumberedRun, request: ClientsRequest, handler: HandlerContext): NumberedEvents {
     return new EndpointResumption(this.#parts, run, request, handler)

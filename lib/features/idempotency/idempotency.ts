@@ -37,7 +37,6 @@ const LONGEST_KEY = 256
 export class Idempotency implements Feature, CallKeys {
   /** A POST under a key; and a call that is cancelled by it. */
   readonly triggers = { headers: ['idempotency-key'], verbs: ['DELETE'] }
-  readonly keys: CallKeys = this
   readonly #parts: InstanceParts
   readonly #store: IdempotencyStore
 

@@ -73,7 +73,6 @@ const BODY_KEPT = 5000
  * session has been begun again.
  */
 export class SurvivingSessions implements Feature, LastingSessions {
-  readonly surviving: LastingSessions = this
   readonly bodies: InstanceParts['bodies']
   readonly kept = new DueQueue(BODY_KEPT)
   readonly #parts: InstanceParts
