@@ -113,7 +113,7 @@ export class Instance implements RoutesInstance {
     this.#onError = settings.onError
 
     this.sessions = new Sessions(maxStreams)
-    this.sessionPings = new SessionPings(this, maxStreams)
+    this.sessionPings = new SessionPings(debug, maxStreams)
     const here = this.#here()
     this.others = codeOf<OtherInstancesCode>(settings.backplane)?.(this, {
       here,
@@ -133,7 +133,7 @@ export class Instance implements RoutesInstance {
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
     this.bodies = bodyQuota(settings)
-    this.unanswered = new Unanswered(this, maxStreams)
+    this.unanswered = new Unanswered(debug, maxStreams)
     const brought = featuresOf(settings, this)
     this.features = brought.features
     this.keys = brought.keys

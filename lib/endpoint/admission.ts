@@ -57,7 +57,7 @@ export function admissionIn(reply: Reply): Admission {
 
 /** A request whose client is to be admitted. */
 export interface Asking {
-  readonly instance: DebugLog & { readonly hash: (text: string) => string }
+  readonly instance: { readonly debug: DebugLog; readonly hash: (text: string) => string }
   readonly req: IncomingMessage & { originalUrl?: string }
   readonly res: ServerResponse
   readonly owner: string

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { pendingBytes } from '../http/node-internals.js'
 import { DueQueue, type Waiting } from '../streams/due-queue.js'
 import { LinkedList } from '../streams/linked-list.js'
-import type { HoldingBudget } from '../streams/stream-types.js'
+import type { ByteBudget } from '../streams/stream-types.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
@@ -84,7 +84,7 @@ export class Connections implements ConnectionHost {
   readonly #idle = new WhenIdle(() => this.#closing.size === 0)
 
   /** @param deadline milliseconds for which a connection may make no progress. */
-  constructor(options: ConnectionsOptions, deadline: number, budget: HoldingBudget) {
+  constructor(options: ConnectionsOptions, deadline: number, budget: ByteBudget) {
     const { keepAlive, disconnectAfter, maxStreamBytes } = options
     const { [BOUND]: bound = MOST_GATHERED } = globalThis as { [BOUND]?: number }
     this.#options = options

@@ -190,14 +190,12 @@ function messageIn(
 /** Milliseconds after which an endpoint is given up: the request holds what guards keep for it. */
 const PATIENCE = 30_000
 
-/** Where it is logged that the endpoint has not taken something. */
-export interface DebugLog {
-  readonly debug: (format: string, ...args: unknown[]) => void
-}
+/** Writes a line for operators. */
+export type DebugLog = (format: string, ...args: unknown[]) => void
 
 /** Sends a message on the client's behalf and discards the response. `false`: not answered. */
 export async function tellEndpoint(
-  { debug }: DebugLog,
+  debug: DebugLog,
   req: IncomingMessage,
   message: object,
   options: InjectOptions

@@ -8,7 +8,7 @@ import { type WrittenMessage, writtenMessages } from '../protocol/json-splice.js
 import { isEventStreamType } from '../protocol/media-types.js'
 import { type BlockFields, type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
-import type { ByteBudget } from '../streams/event-log.js'
+import type { ByteBudget } from '../streams/stream-types.js'
 import { GatheredBytes } from '../http/chunk.js'
 import { isPlainEncoding } from '../http/response-headers.js'
 

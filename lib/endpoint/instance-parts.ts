@@ -11,6 +11,7 @@ import type { Directory, Here, Keeper, StreamLookUps } from '../streams/director
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
+import type { DebugLog } from './endpoint-client.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { Capture } from '../http/capture-types.js'
 import type { Caller, HandlerContext, MakeLink } from '../http/handler-context.js'
@@ -134,7 +135,7 @@ export interface InstanceParts {
   readonly sessionEnded: Set<(sessionId: string, owner: string, isLost: boolean) => void>
   /** A digest of a text, which stands for it where the text itself is not to be kept. */
   readonly hash: (text: string) => string
-  readonly debug: (format: string, ...args: unknown[]) => void
+  readonly debug: DebugLog
   readonly count: (
     name: ClientEventName,
     stream: Stream | Record | undefined,

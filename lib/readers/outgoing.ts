@@ -1,5 +1,5 @@
 // Answers that are written whole: all of a kept result share its bytes, counted once.
-import { Holding, type HoldingBudget } from '../streams/stream-types.js'
+import { Holding, type ByteBudget } from '../streams/stream-types.js'
 import { type Sink, SocketRelease } from './sink.js'
 import type { Stallable, StallWatch } from './stall-watch.js'
 
@@ -26,12 +26,12 @@ export function sizeOf({ parts }: OutgoingAnswer): number {
 const LARGE = 16 * 1024
 
 export class OutgoingAnswers {
-  readonly #budget: HoldingBudget
+  readonly #budget: ByteBudget
   readonly #stalls: StallWatch
   /** What sockets have not taken yet, by the keys of the results. */
   readonly #unread = new Map<unknown, Unread>()
 
-  constructor(budget: HoldingBudget, stalls: StallWatch) {
+  constructor(budget: ByteBudget, stalls: StallWatch) {
     this.#budget = budget
     this.#stalls = stalls
   }

@@ -7,20 +7,9 @@ import {
   LARGEST_SEGMENT,
   RetainedBatch,
   Segment,
-  type SegmentKeeper,
   type SegmentReader
 } from './segment.js'
-
-/** Memory that several logs share. */
-export interface ByteBudget extends SegmentKeeper {
-  /**
-   * Reserves bytes for an owner, which may evict events of other streams. `false`: there is no
-   * room; never if it is urgent.
-   */
-  reserve(bytes: number, isUrgent?: boolean, owner?: string): boolean
-  /** Gives back what was reserved for something other than a segment. */
-  unreserve(bytes: number, owner?: string): void
-}
+import type { ByteBudget } from './stream-types.js'
 
 const SMALLEST_SEGMENT = 512
 

@@ -1,7 +1,6 @@
 // The bytes that all logs may hold, and what is evicted when there is no room.
-import type { ByteBudget } from './event-log.js'
 import { FairShares, Possessions } from './fair-shares.js'
-import type { Holding, HoldingBudget } from './stream-types.js'
+import type { ByteBudget, Holding } from './stream-types.js'
 import { LARGEST_SEGMENT, type Segment } from './segment.js'
 import type { Record } from './record.js'
 import type { Stream } from './stream.js'
@@ -12,7 +11,7 @@ const TIGHT = 7 / 8
 /** Evicts a finished stream. `false`: none may be, for this owner; or none that was delivered. */
 type EvictFinished = (wantedBy: string | undefined, isDelivered: boolean) => boolean
 
-export class SharedBytes implements ByteBudget, HoldingBudget {
+export class SharedBytes implements ByteBudget {
   /** Bytes, and a place more for each stream and each record. */
   readonly #possessions = new Possessions()
   /** What has ended, and may be evicted. */
@@ -80,7 +79,7 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
     this.#written.drop(stream.owner, stream)
   }
 
-  // HoldingBudget
+  // ByteBudget
 
   hold(holding: Holding): boolean {
     const { owner, bytes, rank } = holding
@@ -94,8 +93,6 @@ export class SharedBytes implements ByteBudget, HoldingBudget {
     this.#holdings.drop(owner, holding)
     this.#count(-bytes, owner)
   }
-
-  // ByteBudget
 
   reserve(bytes: number, isUrgent = false, owner = ''): boolean {
     while (this.#taken + bytes > this.#max) {

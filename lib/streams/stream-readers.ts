@@ -1,7 +1,6 @@
 // The readers of a stream: the newest one, and older ones that make way for it.
-import type { ByteBudget } from './event-log.js'
 import { Retained } from './retained.js'
-import type { Reader } from './stream-types.js'
+import type { ByteBudget, Reader } from './stream-types.js'
 import { now } from '../protocol/clock.js'
 import { Timer } from './timer.js'
 

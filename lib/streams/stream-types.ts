@@ -4,8 +4,8 @@ import type { Message, RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { DueQueue } from './due-queue.js'
-import type { ByteBudget } from './event-log.js'
 import type { Retained } from './retained.js'
+import type { SegmentKeeper } from './segment.js'
 import { Member } from './linked-list.js'
 
 /**
@@ -125,6 +125,10 @@ export interface AskingStream {
   readonly answersDirectly: boolean
   /** The process is about to end: a client that is disconnected could not come back. */
   readonly isClosing: boolean
+  /** It is the client's turn: it waits, or only disconnects, to see how the client comes back. */
+  stopForAnswers(isHandOff: boolean): void
+  /** An answer has come, or is not wanted any more. */
+  goOn(): void
 }
 
 /** When such a stream stops for the answers. */
@@ -147,7 +151,7 @@ export interface RegistryLimits extends StreamLimits {
 
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits
-  readonly budget: ByteBudget & HoldingBudget
+  readonly budget: ByteBudget
   /** All streams are close to their limit, and nothing can be evicted: producers should wait. */
   isTight(owner: string): boolean
   /** Where running streams wait for a reader or a sign of life before they are abandoned. */
@@ -187,8 +191,15 @@ export abstract class Holding extends Member {
   abstract giveUp(): boolean
 }
 
-/** Where they are counted. */
-export interface HoldingBudget {
+/** Memory that all logs share, and what counts with them. */
+export interface ByteBudget extends SegmentKeeper {
+  /**
+   * Reserves bytes for an owner, which may evict events of other streams. `false`: there is no
+   * room; never if it is urgent.
+   */
+  reserve(bytes: number, isUrgent?: boolean, owner?: string): boolean
+  /** Gives back what was reserved for something other than a segment. */
+  unreserve(bytes: number, owner?: string): void
   /** `false`: there is no room for it. */
   hold(holding: Holding): boolean
   /** It is held no longer. */

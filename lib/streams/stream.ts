@@ -4,7 +4,7 @@ import { now } from '../protocol/clock.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'
 import { EventLog } from './event-log.js'
-import type { InputWait, InputWaitHost } from './input-wait.js'
+import type { InputWait } from './input-wait.js'
 import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { Member } from './linked-list.js'
 import { OutstandingRequests } from './outstanding-requests.js'
@@ -17,6 +17,7 @@ import { createNotification, endNotification } from '../protocol/stream-messages
 import type { ServerRequests } from './server-requests.js'
 import { StreamReaders } from './stream-readers.js'
 import {
+  type AskingStream,
   Holding,
   type Producer,
   type Reader,
@@ -28,7 +29,7 @@ import {
   TRANSITIONS
 } from './stream-types.js'
 
-export class Stream extends Member implements StreamIdentity, InputWaitHost {
+export class Stream extends Member implements StreamIdentity, AskingStream {
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
@@ -590,7 +591,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
     return this.hasReader || this.readers.isConnecting
   }
 
-  // InputWaitHost
+  // AskingStream
 
   get isClosing(): boolean {
     return this.#host.isClosing

@@ -17,8 +17,8 @@ import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { type SharedStreams, sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
 import { ClientMessages } from './client-messages.js'
-import { type ResourcesHost, SessionResources } from './session-resources.js'
-import { SessionStreams, type StreamsSession } from './session-streams.js'
+import { SessionResources } from './session-resources.js'
+import { SessionStreams } from './session-streams.js'
 import { newSessionId, Wire, type WireSession } from './wire.js'
 
 /** Options of {@link resumableTransport}. */
@@ -89,7 +89,7 @@ interface SendOptions {
 /**
  * What the SDK's server holds; it outlives each wire, and shows the properties of its transport.
  */
-class Session implements TransportLike, WireSession, StreamsSession, ResourcesHost, TokensHost {
+class Session implements TransportLike, WireSession, TokensHost {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined

@@ -18,20 +18,7 @@ import { isKnown } from '../streams/directory.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamKind } from '../streams/stream-types.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
-import type { Wire } from './wire.js'
-
-export interface StreamsSession {
-  readonly id: string
-  readonly owner: string
-  readonly wire: Wire | undefined
-  /** A request's stream has ended. `hadResponse`: with its response, or the client wants none. */
-  requestOver(id: RequestId, stream: Stream, hadResponse: boolean): void
-  /** A request has been answered. */
-  leaveIfIdle(): void
-  /** Its own stream is over. */
-  settled(): void
-  unanswered(ids: readonly RequestId[]): void
-}
+import type { WireSession } from './wire.js'
 
 /** Wires have neither primers nor hand-offs, at any revision. */
 const PROFILE: ClientProfile = {
@@ -44,11 +31,11 @@ const PROFILE: ClientProfile = {
 export class SessionStreams {
   readonly requests = new RequestTracker()
   readonly #host: InstanceParts
-  readonly #session: StreamsSession
+  readonly #session: WireSession
   #own: Stream | undefined
   readonly #waiting = new Map<Stream, (() => void)[]>()
 
-  constructor(host: InstanceParts, session: StreamsSession) {
+  constructor(host: InstanceParts, session: WireSession) {
     this.#host = host
     this.#session = session
   }

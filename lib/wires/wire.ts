@@ -14,6 +14,7 @@ import { withForeignIds } from '../protocol/foreign-id.js'
 import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
 import type { Reader } from '../streams/stream-types.js'
 
+/** A session, for its wires and for what it is made of. */
 export interface WireSession {
   readonly id: string
   readonly owner: string
@@ -27,8 +28,17 @@ export interface WireSession {
   follow(wire: Wire, except: Stream | Record): void
   signOfLife(): void
   wireLost(wire: Wire): void
+  sendToServer(message: WireMessage): void
+  /** Rejects if there is no wire, or if it does not take the message. */
+  sendToClient(message: WireMessage): Promise<void>
+  /** A request's stream has ended. `hadAnswer`: with its response, or the client wants none. */
+  requestOver(id: RequestId, stream: Stream, hadAnswer: boolean): void
+  /** Its server's requests are not answered. */
+  unanswered(ids: readonly RequestId[]): void
   /** While the process is about to end: disconnects an idle client, to come back elsewhere. */
   leaveIfIdle(): void
+  /** A stream or a call of it is over. */
+  settled(): void
   /** Ends the session for its client, which wants nothing more of it. */
   cancel(): void
 }

@@ -6,7 +6,7 @@ import { now } from '../../protocol/clock.js'
 import { isEventStreamType } from '../../protocol/media-types.js'
 import { type BlockFields, fieldOf, readFields } from '../../protocol/sse-fields.js'
 import { withoutIds } from '../../protocol/sse-lines.js'
-import type { ByteBudget } from '../../streams/event-log.js'
+import type { ByteBudget } from '../../streams/stream-types.js'
 import { outsideOfCalls, Timer } from '../../streams/timer.js'
 import { resumeAtEndpoint } from '../../endpoint/endpoint-client.js'
 import type {
