@@ -8,7 +8,7 @@ import { type BlockFields, fieldOf, readFields } from '../../protocol/sse-fields
 import { withoutIds } from '../../protocol/sse-lines.js'
 import type { ByteBudget } from '../../streams/stream-types.js'
 import { outsideOfCalls, Timer } from '../../streams/timer.js'
-import { resumeAtEndpoint } from '../../endpoint/endpoint-client.js'
+import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import type {
   EndpointEventStore,
   InstanceParts,
@@ -177,8 +177,9 @@ class EndpointResumption implements NumberedEvents {
     try {
       const { req, revision } = this.#request
       const { signal } = this.#abort
-      const options = { lastEventId: lastId, signal, sessionId: this.#sessionId, revision }
-      this.#answered(await resumeAtEndpoint(req, options))
+      const headers = ['Last-Event-ID', lastId]
+      const options = { headers, signal, sessionId: this.#sessionId, revision }
+      this.#answered(await sendToEndpoint(req, undefined, options))
     } catch (error) {
       this.#parts.debug('the endpoint has closed its stream, and does not go on: %o', error)
       this.#tryAgain()

@@ -15,7 +15,7 @@ import { declaresStreams } from '../../protocol/stream-messages.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import { FairStore } from '../../streams/fair-store.js'
 import { resourceStreamingIn } from '../../streams/sessions.js'
-import { sendAgain, showSession } from '../../endpoint/endpoint-client.js'
+import { sendToEndpoint, showSession } from '../../endpoint/endpoint-client.js'
 import type { Feature, FeatureCounts, LastingSessions } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { endSession } from '../../endpoint/outcome.js'
@@ -30,7 +30,7 @@ import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import { IdleSessions } from './idle-sessions.js'
 import { Revivals } from './revivals.js'
 import { isSealed, nameIn, Seals, type SessionParts } from './seal.js'
-import { Sent } from './sent.js'
+import { answerInstead, replaceBy, Sent } from './sent.js'
 import { Session, SessionNote } from './session.js'
 import { sealHead, translateHead } from './session-heads.js'
 import { SharedMemory } from './shared-memory.js'
@@ -261,7 +261,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
     this.#recover(sent, held)
       .catch((error: unknown) => {
         this.#parts.debug('a request was not sent again: %o', error)
-        held.answer(503, RETRY_AFTER, BUSY)
+        answerInstead(held, 503, RETRY_AFTER, BUSY)
       })
       .finally(() => sent.drop())
   }
@@ -271,7 +271,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
     const { req, res, method } = request
     if (held.isUnwanted) return held.pass()
     // It is over for its client, whether the endpoint still knew it or not.
-    if (method === 'DELETE') return held.status === 404 ? held.answer(204) : held.pass()
+    if (method === 'DELETE') return held.status === 404 ? answerInstead(held, 204) : held.pass()
     if (sent.shown === session.endpointId && !(await this.#isLost(sent, held))) {
       this.accepted(session)
       return held.pass()
@@ -283,11 +283,12 @@ export class SurvivingSessions implements Feature, LastingSessions {
     if (held.isUnwanted) return held.pass()
     const { body } = sent
     if (outcome === 'busy' || (method !== 'GET' && body === undefined))
-      return held.answer(503, RETRY_AFTER, BUSY)
+      return answerInstead(held, 503, RETRY_AFTER, BUSY)
     const gone = new AbortController()
     res.once('close', () => gone.abort())
     const note = new SessionNote(session.endpointId)
-    held.replace(await sendAgain(req, body, { note, signal: gone.signal }))
+    const options = { text: body?.text, note, signal: gone.signal, isSentAgain: true }
+    replaceBy(held, await sendToEndpoint(req, body?.message, options))
   }
 
   /** Only a 404 to a POST says so: there may be no listen channel, or the request is bad. */
