@@ -9,7 +9,7 @@ import {
   LocalDirectory,
   UNKNOWN
 } from './streams/directory.js'
-import { atMost, Quota } from './streams/quota.js'
+import { atMost, Budget } from './streams/budget.js'
 import { SessionPings } from './endpoint/session-pings.js'
 import { Sessions } from './streams/sessions.js'
 import { Record } from './streams/record.js'
@@ -58,7 +58,7 @@ export class Instance implements RoutesInstance {
   // What is kept, and who reads it.
   readonly table: StreamRegistry
   readonly connections: Connections
-  readonly bodies: Quota
+  readonly bodies: Budget
 
   // What is known of the endpoint.
   readonly unanswered: Unanswered
@@ -132,7 +132,8 @@ export class Instance implements RoutesInstance {
     this.kept = this.others?.kept
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
-    this.bodies = bodyQuota(settings)
+    this.table.onLook = id => this.connections.giveStreams(id)
+    this.bodies = bodyBudget(settings)
     this.unanswered = new Unanswered(debug, maxStreams)
     const brought = featuresOf(settings, this)
     this.features = brought.features
@@ -188,7 +189,8 @@ export class Instance implements RoutesInstance {
       registryLimits(settings),
       (name, stream, error) => {
         tell(name, stream, error)
-        if (name === 'completed' || name === 'failed') this.others?.streamEnded(stream)
+        const isOver = name === 'completed' || name === 'failed'
+        if (isOver) this.others?.streamEnded(stream as Stream | Record)
         if (error === undefined) return
         this.observations.failed(error.code)
         this.report(error, stream.id)
@@ -252,7 +254,8 @@ function registryLimits(settings: Settings): RegistryLimits {
   }
 }
 
-function bodyQuota({ maxBytes, maxBodyBytes }: Settings): Quota {
+function bodyBudget({ maxBytes, maxBodyBytes }: Settings): Budget {
   const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
-  return new Quota(all, atMost(Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE))))
+  const ofOwner = Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE))
+  return new Budget(all, { mostOfOwner: atMost(ofOwner) })
 }

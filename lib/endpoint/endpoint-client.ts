@@ -58,9 +58,9 @@ interface InjectOptions {
 }
 
 /**
- * Sends a message with the headers of `req` to its server, over a connection in memory; `undefined`:
- * a request without a body. The caller must read or destroy the body of the answer. Rejects if
- * there is none.
+ * Sends a message with the headers of `req` to its server, over a connection in memory; if it is
+ * `undefined`, a request without a body. The caller must read or destroy the body of the answer.
+ * Rejects if there is none.
  */
 export async function sendToEndpoint(
   req: IncomingMessage,

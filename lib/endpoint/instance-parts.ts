@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { BlockListener } from '../protocol/sse-fields.js'
 import type { Sessions } from '../streams/sessions.js'
-import type { Quota } from '../streams/quota.js'
+import type { Budget } from '../streams/budget.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
@@ -114,7 +114,7 @@ export interface InstanceParts {
   readonly links: { for(caller: Caller): MakeLink } | undefined
   /** Reports progress in the endpoint's place; `undefined`: off. */
   readonly progress: ProgressReports | undefined
-  readonly bodies: Quota
+  readonly bodies: Budget
   /** Bytes up to which a body is read ahead. */
   readonly maxBodyBytes: number
   /** The process is about to end: responses pass untouched. */

@@ -6,7 +6,7 @@ import { headersWhere } from '../access/guards.js'
 import { costOfJson, type JsonSize, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
-import type { Quota } from '../streams/quota.js'
+import type { Budget } from '../streams/budget.js'
 import { parseOn, piecesIn } from './node-internals.js'
 
 type Next = (error?: unknown) => void
@@ -168,7 +168,7 @@ interface Incoming {
     /** Bytes up to which a body is read. */
     readonly maxBodyBytes: number
     /** Where the bytes of bodies that are waited for are counted. */
-    readonly bodies: Quota
+    readonly bodies: Budget
   }
 }
 
@@ -316,7 +316,7 @@ class ComingBody {
   #count(): boolean {
     const { instance, owner } = this.#from
     const held = Math.max(this.#size, (this.#pieces - 1) * SMALLEST_PIECE)
-    if (!instance.bodies.take(owner, held - this.#counted)) return false
+    if (!instance.bodies.hold(owner, held - this.#counted)) return false
     this.#counted = held
     return true
   }

@@ -39,7 +39,7 @@ export function facadeOf(socket: Socket): Socket {
 /** To the endpoint. A response that is queued behind another one has no socket yet. */
 export function showSocket(req: IncomingMessage, res: ServerResponse, socket: Socket): void {
   req.socket = socket
-  setSocket(res, socket)
+  if (res.socket !== null) Reflect.set(res, 'socket', socket)
 }
 
 export function setSocket(res: ServerResponse, socket: Socket): void {
@@ -55,6 +55,28 @@ export function whenClosed(socket: Socket, listener: () => void): () => void {
   if (listeners === undefined) watchers.set(socket, (listeners = listenersOf(socket)))
   listeners.add(listener)
   return () => listeners.delete(listener)
+}
+
+/** What goes on without its client, if that leaves. */
+interface Left {
+  clientLeaves(): void
+}
+
+const firstToHear = new WeakMap<Socket, { call: Left | undefined }>()
+
+/**
+ * Tells that the client of a connection leaves before Node, or anybody else, does anything about
+ * it. `undefined`: nobody is told any more.
+ */
+export function hearFirst(socket: Socket, call: Left | undefined): void {
+  let heard = firstToHear.get(socket)
+  if (heard === undefined) {
+    const first: { call: Left | undefined } = { call }
+    const hear = (): void => first.call?.clientLeaves()
+    for (const event of ['end', 'error', 'close']) socket.prependListener(event, hear)
+    firstToHear.set(socket, (heard = first))
+  }
+  heard.call = call
 }
 
 /** A function of its own, so that a socket does not keep the first listener until it closes. */

@@ -129,20 +129,19 @@ export class Record extends Member implements StreamIdentity {
    * @param blocks its events, without ids.
    * @param lastError the sequence of the last one that says an error; 0: there is none.
    */
-  static of(init: RecordInit, blocks: readonly string[], lastError = 0): Record {
-    const prefix = `id: ${eventIdPrefix(init)}`
+  static of(init: RecordInit, blocks: readonly string[], lastError = 0, begunAt?: number): Record {
+    const prefix = eventIdPrefix(init)
     const ends: number[] = []
     let text = ''
     for (const [i, block] of blocks.entries()) {
       if (i > 0) ends.push(text.length)
-      const bytes = BEYOND_ASCII.test(block) ? latin1Of(Buffer.from(block)) : block
-      text += `${prefix}${i + 1}\n${bytes}`
+      text += withId(prefix, i + 1, block)
     }
     // Until it is read, V8 keeps a string that was put together as its pieces: 240 bytes a call.
     text.charCodeAt(0)
     const last = blocks.length
-    if (last === 1 && lastError === 0) return new Record(init, text, ANSWERED)
-    return new Record(init, text, { last, written: last, lastError, ends })
+    const details = { last, written: last, lastError, ends }
+    return new Record(init, text, last === 1 && lastError === 0 ? ANSWERED : details, begunAt)
   }
 
   get requestIds(): readonly RequestId[] {
@@ -325,6 +324,12 @@ export class Record extends Member implements StreamIdentity {
 const START = now()
 
 const BEYOND_ASCII = /[^\0-\x7f]/
+
+/** A block as it is sent, a byte in each character. */
+export function withId(prefix: string, sequence: number, block: string): string {
+  const bytes = BEYOND_ASCII.test(block) ? latin1Of(Buffer.from(block)) : block
+  return `id: ${prefix}${sequence}\n${bytes}`
+}
 
 function latin1Of(bytes: Uint8Array): string {
   const { buffer, byteOffset, length } = bytes

@@ -4,9 +4,8 @@ import type { Message, RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { DueQueue } from './due-queue.js'
+import type { Counter } from './budget.js'
 import type { Retained } from './retained.js'
-import type { SegmentKeeper } from './segment.js'
-import { Member } from './linked-list.js'
 
 /**
  * - `live`: the endpoint writes, or may write.
@@ -61,6 +60,17 @@ export interface StreamInit extends StreamIdentity {
   readonly callKey?: string | undefined
   /** Room for it has been asked for before, and is there. */
   readonly hasRoom?: boolean
+  /** Operators have been told of it. */
+  readonly isTold?: boolean
+}
+
+/** What operators are told of a stream, of its record, and of a call that has none yet. */
+export interface Announced extends StreamIdentity {
+  readonly sessionId: string | undefined
+  readonly state: StreamState
+  readonly isEnded: boolean
+  readonly begunAt: number
+  readonly connections: number
 }
 
 /** Pulls from a stream, which only tells it when there is something to read. */
@@ -151,7 +161,7 @@ export interface RegistryLimits extends StreamLimits {
 
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits
-  readonly budget: ByteBudget
+  readonly budget: Counter
   /** All streams are close to their limit, and nothing can be evicted: producers should wait. */
   isTight(owner: string): boolean
   /** Where running streams wait for a reader or a sign of life before they are abandoned. */
@@ -169,39 +179,4 @@ export interface StreamHost<Stream> {
   written(stream: Stream): void
   readerChanged(stream: Stream): void
   evicted(stream: Stream): void
-}
-
-/** What counts with events: a request that goes on alone, an answer that waits in a socket. */
-export abstract class Holding extends Member {
-  /** For whom it counts. */
-  readonly owner: string
-  /** Bytes of memory. */
-  readonly bytes: number
-
-  constructor(owner: string, bytes: number) {
-    super()
-    this.owner = owner
-    this.bytes = bytes
-  }
-
-  /** Of one owner's, the lowest is given up first. */
-  abstract get rank(): number
-
-  /** There is no room: it is given up, and let go of. `false`: not now. */
-  abstract giveUp(): boolean
-}
-
-/** Memory that all logs share, and what counts with them. */
-export interface ByteBudget extends SegmentKeeper {
-  /**
-   * Reserves bytes for an owner, which may evict events of other streams. `false`: there is no
-   * room; never if it is urgent.
-   */
-  reserve(bytes: number, isUrgent?: boolean, owner?: string): boolean
-  /** Gives back what was reserved for something other than a segment. */
-  unreserve(bytes: number, owner?: string): void
-  /** `false`: there is no room for it. */
-  hold(holding: Holding): boolean
-  /** It is held no longer. */
-  letGo(holding: Holding): void
 }

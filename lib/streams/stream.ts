@@ -1,5 +1,6 @@
 // One stream: all changes of its state are here.
 import { BackPressure } from './back-pressure.js'
+import { Holding, RANKS } from './budget.js'
 import { now } from '../protocol/clock.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'
@@ -18,7 +19,6 @@ import type { ServerRequests } from './server-requests.js'
 import { StreamReaders } from './stream-readers.js'
 import {
   type AskingStream,
-  Holding,
   type Producer,
   type Reader,
   type StreamHost,
@@ -313,9 +313,10 @@ export class Stream extends Member implements StreamIdentity, AskingStream {
   /** The client has gone: what its request takes counts now. Without room, the stream fails. */
   holdRequest(bytes: number): void {
     if (this.isEnded || this.#request !== undefined || bytes <= SMALL_REQUEST) return
-    const request = new HeldRequest(this, bytes)
-    if (this.#host.budget.hold(request)) this.#request = request
-    else this.fail('request-evicted')
+    const { budget } = this.#host
+    if (!budget.hold(this.owner, bytes)) return void this.fail('request-evicted')
+    this.#request = new HeldRequest(this, bytes)
+    budget.offer(this.#request, RANKS.request(bytes))
   }
 
   evictRequest(): void {
@@ -325,8 +326,11 @@ export class Stream extends Member implements StreamIdentity, AskingStream {
   }
 
   #letGoOfRequest(): void {
-    if (this.#request !== undefined) this.#host.budget.letGo(this.#request)
+    const request = this.#request
+    if (request === undefined) return
     this.#request = undefined
+    this.#host.budget.withdraw(request)
+    this.#host.budget.release(this.owner, request.bytes)
   }
 
   // How it ends
@@ -612,22 +616,18 @@ const SMALL_REQUEST = 4096
 
 /** The request of a stream whose client has gone, as long as its producer may use it. */
 class HeldRequest extends Holding {
+  readonly owner: string
+  readonly bytes: number
   readonly #stream: Stream
 
   constructor(stream: Stream, bytes: number) {
-    super(stream.owner, bytes)
+    super()
+    this.owner = stream.owner
+    this.bytes = bytes
     this.#stream = stream
   }
 
-  /** The largest first, by powers of two: who sends little is not driven out. */
-  get rank(): number {
-    return MOST_POWERS - Math.floor(Math.log2(this.bytes + 1))
-  }
-
-  giveUp(): boolean {
+  giveUp(): void {
     this.#stream.evictRequest()
-    return true
   }
 }
-
-const MOST_POWERS = 54

@@ -214,8 +214,8 @@ export class Wire {
     const { budget } = this.#host.table
     if (this.#isClosed) return
     this.#underway += bytes
-    if (bytes > 0) budget.reserve(bytes, true)
-    else budget.unreserve(-bytes)
+    if (bytes > 0) budget.holdAnyway('', bytes)
+    else budget.release('', -bytes)
   }
 
   #closed(): void {

@@ -6,7 +6,7 @@ import { now } from '../../protocol/clock.js'
 import { isEventStreamType } from '../../protocol/media-types.js'
 import { type BlockFields, fieldOf, readFields } from '../../protocol/sse-fields.js'
 import { withoutIds } from '../../protocol/sse-lines.js'
-import type { ByteBudget } from '../../streams/stream-types.js'
+import type { Counter } from '../../streams/budget.js'
 import { outsideOfCalls, Timer } from '../../streams/timer.js'
 import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import type {
@@ -241,7 +241,7 @@ function isPassing(status: number): boolean {
  */
 class SeenIds {
   readonly #ids = new Set<string>()
-  readonly #budget: ByteBudget
+  readonly #budget: Counter
   readonly #owner: string
   #size = 0
   /** There were more. */
@@ -250,7 +250,7 @@ class SeenIds {
   /** What comes has come before, as far as the last id. */
   #isReplay = false
 
-  constructor(budget: ByteBudget, owner: string) {
+  constructor(budget: Counter, owner: string) {
     this.#budget = budget
     this.#owner = owner
   }
@@ -278,12 +278,12 @@ class SeenIds {
   }
 
   clear(): void {
-    this.#budget.unreserve(this.#size, this.#owner)
+    this.#budget.release(this.#owner, this.#size)
     this.#size = 0
     this.#ids.clear()
   }
 
   #reserve(size: number): boolean {
-    return this.#budget.reserve(size, false, this.#owner)
+    return this.#budget.hold(this.#owner, size)
   }
 }

@@ -4,7 +4,7 @@ import type { RequestId } from '../../protocol/json-rpc.js'
 import type { Keyed, KeyedOutcome, KeyedRun, RecordedRun } from '../../endpoint/keyed-call.js'
 import { patchedResponse } from '../../http/patched-response.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
-import { Quota } from '../../streams/quota.js'
+import type { Budget } from '../../streams/budget.js'
 import { AnswerRecorder, type RecordedCall } from './recorded-answer.js'
 
 export const LOST: KeyedOutcome = { kind: 'lost' }
@@ -26,9 +26,14 @@ export interface KeyedRequest extends Keyed {
 export interface IdempotencyHost {
   /** Calls without a client, until they are abandoned. */
   readonly abandonments: DueQueue
-  readonly room: CallRoom
+  /** How many of them there are. */
+  readonly alone: Budget
+  /** Bytes of their requests, and of answers that are not whole. */
+  readonly held: Budget
   /** Bytes of one answer that are recorded. */
   readonly longestAnswer: number
+  /** A call cannot go on without its client. */
+  refused(): void
   /** `isUnread`: no client waits for the outcome. */
   settled(request: KeyedRequest, outcome: KeyedOutcome, isUnread: boolean): void
 }
@@ -83,9 +88,9 @@ export class IdempotentRequest implements RecordedCall {
 
   grow(bytes: number): boolean {
     const recorded = this.#recorded + bytes
-    const { longestAnswer, room } = this.#host
+    const { longestAnswer, held } = this.#host
     if (this.#request === undefined || recorded > longestAnswer) return false
-    if (!room.grow(this.#request.owner, bytes)) return false
+    if (!held.hold(this.#request.owner, bytes)) return false
     this.#recorded = recorded
     return true
   }
@@ -106,10 +111,8 @@ export class IdempotentRequest implements RecordedCall {
   awaitClients(): void {
     const request = this.#request
     if (request === undefined || this.#waiting.size > 0) return
-    const { abandonments, room } = this.#host
-    if (this.#abandonment === undefined && !room.hold(request.owner, request.size))
-      return this.abandon()
-    abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
+    if (this.#abandonment === undefined && !this.#hold(request)) return this.abandon()
+    this.#host.abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
   }
 
   abandon(): void {
@@ -128,7 +131,7 @@ export class IdempotentRequest implements RecordedCall {
     this.#release(request)
     // A stream keeps its events itself, and what is lost is not kept.
     this.#recording?.stop()
-    this.#host.room.shrink(request.owner, this.#recorded)
+    this.#host.held.release(request.owner, this.#recorded)
     this.#recording = this.#run = undefined
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
@@ -137,54 +140,20 @@ export class IdempotentRequest implements RecordedCall {
     return run
   }
 
+  /** It goes on without a client. `false`: there is no room. */
+  #hold({ owner, size }: KeyedRequest): boolean {
+    const { alone, held } = this.#host
+    if (alone.has(owner, 1) && held.hold(owner, size)) return alone.hold(owner, 1)
+    this.#host.refused()
+    return false
+  }
+
   /** The call is no longer held for a client that may come back. */
   #release(request: KeyedRequest): void {
     if (this.#abandonment === undefined) return
     this.#abandonment.stop()
     this.#abandonment = undefined
-    this.#host.room.release(request.owner, request.size)
-  }
-}
-
-/** What unanswered calls hold: something is left for owners that have little. */
-export class CallRoom {
-  readonly #calls: Quota
-  readonly #bytes: Quota
-  readonly #onFull: () => void
-
-  /** @param onFull called when a call cannot go on without its client. */
-  constructor(maxCalls: number, maxBytes: number, onFull: () => void) {
-    this.#calls = new Quota(maxCalls)
-    this.#bytes = new Quota(maxBytes)
-    this.#onFull = onFull
-  }
-
-  get bytes(): number {
-    return this.#bytes.taken
-  }
-
-  /** Goes on without a client, with its request of `size` bytes. `false`: no room. */
-  hold(owner: string, size: number): boolean {
-    const hasPlace = this.#calls.take(owner, 1)
-    if (hasPlace && this.grow(owner, size)) return true
-    if (hasPlace) this.#calls.release(owner, 1)
-    this.#onFull()
-    return false
-  }
-
-  /** A client waits for the call again, or the call is over. */
-  release(owner: string, size: number): void {
-    this.#calls.release(owner, 1)
-    this.shrink(owner, size)
-  }
-
-  /** More of an answer has been recorded. `false`: there is no room for it. */
-  grow(owner: string, bytes: number): boolean {
-    return this.#bytes.take(owner, bytes)
-  }
-
-  /** So much of an answer has been dropped, or is kept elsewhere. */
-  shrink(owner: string, bytes: number): void {
-    this.#bytes.release(owner, bytes)
+    this.#host.alone.release(request.owner, 1)
+    this.#host.held.release(request.owner, request.size)
   }
 }

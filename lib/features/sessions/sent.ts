@@ -2,14 +2,14 @@
 import type { IncomingMessage } from 'node:http'
 import { Holder, type HeldAnswer } from '../../http/held-answer.js'
 import { passedOnOf } from '../../http/response-headers.js'
-import type { Quota } from '../../streams/quota.js'
+import type { Budget } from '../../streams/budget.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { Session } from './session.js'
 
 interface SentHost {
   /** Where bodies are counted. */
-  readonly bodies: Quota
+  readonly bodies: Budget
   /** Bodies are not kept for longer: an endpoint that refuses a session does so at once. */
   readonly kept: DueQueue
   accepted(session: Session): void
@@ -70,7 +70,7 @@ export class Sent extends Holder {
 
   #keep({ body: message, text, memory, owner, isUnread }: RequestContext): void {
     const { bodies, kept } = this.#host
-    if (isUnread || message === undefined || !bodies.take(owner, memory)) return
+    if (isUnread || message === undefined || !bodies.hold(owner, memory)) return
     this.#bytes = memory
     this.#body = { message, text }
     kept.add(this.#wait)

@@ -2,16 +2,14 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
+import { Budget } from '../../../lib/streams/budget.js'
 import { EventLog } from '../../../lib/streams/event-log.js'
-import { SharedBytes } from '../../../lib/streams/shared-bytes.js'
 
 const STREAM = { id: 'x', requestIds: [] }
 const PREFIX = 'id: x.'
 
-const newBudget = (max = Infinity): SharedBytes => new SharedBytes(max, 0, () => false)
-
-function newLog(max?: number) {
-  const budget = newBudget(max)
+function newLog(max = Infinity) {
+  const budget = new Budget(max)
   return { budget, log: new EventLog(STREAM, budget) }
 }
 
@@ -101,7 +99,7 @@ describe('the event log', () => {
   })
 
   it('evicts no more at a time than a part of what may be kept of it', () => {
-    const log = new EventLog(STREAM, newBudget(), '', 8192)
+    const log = new EventLog(STREAM, new Budget(Infinity), '', 8192)
     for (let n = 1; n <= 100; n++) append(log, 'x'.repeat(100))
     write(log, 0)
     while (log.first < 100) {
@@ -113,7 +111,7 @@ describe('the event log', () => {
   })
 
   it('leaves ids out where it is asked to', () => {
-    const log = new EventLog(undefined, newBudget())
+    const log = new EventLog(undefined, new Budget(Infinity))
     append(log, 'a')
     append(log, 'b')
     expect(textAfter(log, 0)).toBe('ab')

@@ -232,13 +232,27 @@ describe('when all streams together are too many', () => {
     expect(table.counts()).toMatchObject({ live: 7, finished: 1 })
   })
 
+  it('one whose room was asked for before another took it counts all the same', () => {
+    const { table } = newTable({ maxStreams: 9 })
+    const openAll = (): Stream[] => {
+      const all: Stream[] = []
+      for (let opened = tryOpen(table); opened !== undefined; opened = tryOpen(table))
+        all.push(opened.stream)
+      return all
+    }
+    const all = [...openAll(), open(table, { hasRoom: true }).stream]
+    expect(all.length).toBe(9)
+    for (const stream of all) stream.cancel()
+    expect(openAll().length).toBe(8)
+  })
+
   it("each counts in its owner's share until nothing is kept of it", () => {
     const { table } = newTable()
-    const { shares } = table.budget
+    const { budget } = table
     const { stream } = open(table, { owner: 'me' })
-    expect(shares.sizeOf('me')).toBeGreaterThan(0)
+    expect(budget.sizeOf('me')).toBeGreaterThan(0)
     stream.cancel()
-    expect(shares.sizeOf('me')).toBe(0)
+    expect(budget.sizeOf('me')).toBe(0)
   })
 
   it('it never loses count, however often they come and go', () => {
