@@ -18,12 +18,7 @@ import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
 import { Admissions } from './endpoint/admission.js'
 import { Connections } from './endpoint/connections.js'
-import type {
-  ClientEventName,
-  CookieCode,
-  InstanceLookUps,
-  PostOutcome
-} from './endpoint/instance-parts.js'
+import type { ClientEventName, CookieCode, PostOutcome } from './endpoint/instance-parts.js'
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
@@ -77,7 +72,7 @@ export class Instance implements RoutesInstance {
 
   // Other instances.
   readonly others: OtherInstances<Context> | undefined
-  readonly directory: Directory<InstanceLookUps>
+  readonly directory: Directory
   readonly newId: () => string
   readonly kept: Keeper | undefined
 
@@ -169,8 +164,8 @@ export class Instance implements RoutesInstance {
     }
   }
 
-  #here(): LocalDirectory<InstanceLookUps> {
-    return new LocalDirectory<InstanceLookUps>({
+  #here(): LocalDirectory {
+    return new LocalDirectory({
       stream: id => this.table.find(id),
       ticket: id => this.#found(id)
     })

@@ -1,7 +1,7 @@
 // This instance as one of several: directory, forwarded requests, kept results.
 import type { IncomingMessage, Server } from 'node:http'
 import { serverOf } from '../endpoint/endpoint-client.js'
-import type { InstanceParts, InstanceLookUps } from '../endpoint/instance-parts.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type {
   BackplaneStats,
   InstanceStats,
@@ -29,7 +29,7 @@ import { RelayedResponses } from './relayed-responses.js'
 import type { Backplane } from './types.js'
 
 export class Membership implements OtherInstances<Context> {
-  readonly directory: SharedDirectory<InstanceLookUps>
+  readonly directory: SharedDirectory
   readonly #instance: RoutesInstance
   readonly #link: InstanceLink
   readonly #relay: RelayParts

@@ -7,7 +7,7 @@ import type { Budget } from '../streams/budget.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
-import type { Directory, Here, Keeper, StreamLookUps } from '../streams/directory.js'
+import type { Directory, Keeper } from '../streams/directory.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
@@ -21,11 +21,6 @@ import type { Unanswered } from './unanswered.js'
 
 export type ClientEventName =
   'connection-lost' | 'resumed' | 'taken-over' | 'upgraded' | 'repeated' | 'refused'
-
-export interface InstanceLookUps extends StreamLookUps {
-  /** What a feature has. */
-  readonly ticket: (id: string) => Here<unknown, unknown>
-}
 
 /** What the endpoint's answer to a request has meant for others. */
 export interface PostOutcome {
@@ -92,7 +87,7 @@ export interface NumberedEvents {
 export interface InstanceParts {
   /** What makes requests special, and to whom. */
   readonly triggers: TriggerTable
-  readonly directory: Directory<InstanceLookUps>
+  readonly directory: Directory
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
   readonly newId: () => string
   /** Says who a request is from. */
