@@ -14,17 +14,15 @@
 import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { now } from '../protocol/clock.js'
-import { eventIdPrefix, label } from '../protocol/event-id.js'
-import { isObject, isOversizedId, isResponse, type RequestId } from '../protocol/json-rpc.js'
+import { label } from '../protocol/event-id.js'
+import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
-import { dataInText, isNotificationText, messagesInText } from '../protocol/sse-lines.js'
-import { firstBlock, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { DueQueue } from '../streams/due-queue.js'
-import { Record, type RecordInit, withId } from '../streams/record.js'
 import type { Announced, StreamState } from '../streams/stream-types.js'
 import { looksLikeStream, ResponseHead, untransformed } from '../http/captured-head.js'
 import type { Capture, ResponseCaptureHost, ResponseTaker } from '../http/capture-types.js'
-import { callbackIn, hasChunk, textIn, tooLate } from '../http/chunk.js'
+import { callbackIn, hasChunk, tooLate } from '../http/chunk.js'
 import {
   HandlerContext,
   inSameContext,
@@ -32,7 +30,12 @@ import {
   runInContext,
   runOutsideContext
 } from '../http/handler-context.js'
-import { type HeadArguments, HEARS_FIRST, isAbortedByNode } from '../http/node-internals.js'
+import {
+  type HeadArguments,
+  HEARS_FIRST,
+  isAbortedByNode,
+  pendingBytes
+} from '../http/node-internals.js'
 import {
   type CapturingLayer,
   type Front,
@@ -55,26 +58,15 @@ import {
   noteNotFound,
   watchInitializeJson
 } from './outcome.js'
+import { GatheredEvents } from './gathered-events.js'
 import type { RequestContext } from './request-context.js'
 import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
 import { applyPreference, setStreamHeaders, withdrawPreference } from './stream-headers.js'
 
 type Phase = 'undecided' | 'passed' | 'gathering' | 'direct' | 'ended' | 'live'
 
-const NO_IDS: readonly RequestId[] = []
-const NO_EVENTS: readonly string[] = []
-const KEEP_ALIVE = Buffer.from(KEEP_ALIVE_COMMENT).toString('latin1')
-
-/** What is known of a call that has no stream, as far as it is kept, or told. */
-interface Kept extends RecordInit, Announced {
-  readonly sessionId: string | undefined
-  begunAt: number
-  /** Bytes of its events that are counted. */
-  held: number
-}
-
-const BEGUN = { state: 'live', isEnded: false, begunAt: 0, connections: 1, held: 0 } as const
 const BAD_REQUEST = 400
+const KEEP_ALIVE = Buffer.from(KEEP_ALIVE_COMMENT).toString('latin1')
 
 /** What clients get while an endpoint is slow. */
 export interface SlowAnswers {
@@ -102,17 +94,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   readonly #startedAt: number
   /** Its client, which has not shown that it reads event streams, has waited once. */
   hasWaited = false
-  // What is gathered
-  #events: string[] | undefined
-  #size = 0
-  #owed = NO_IDS
-  /** What is known of its record. */
-  #kept: Kept | undefined
-  /** The client of a direct call has been given so many events, and the first block. */
-  #sent = 0
-  #hasFirst = false
-  /** The sequence of the last error. */
-  #lastError = 0
+  /** Set where it has no stream, but will have one, or a record. */
+  #events: GatheredEvents | undefined
 
   /**
    * @param slow `undefined`: its client just waits.
@@ -206,8 +189,9 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   waited(): void {
-    if (this.#phase !== 'direct') return this.#slow?.waited(this)
-    this.#write(KEEP_ALIVE)
+    if (this.#phase !== 'direct') this.#slow?.waited(this)
+    else if (this.#isThere) this.#write(KEEP_ALIVE)
+    else this.goLive()
   }
 
   // Whether its response is taken
@@ -262,8 +246,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       return this.#leave('more requests, or longer ids, than can be answered with errors')
     if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) {
       const { requestIds } = facts
-      const identity = { id: this.id, kind: 'request', owner, requestIds } as const
-      this.#kept = { ...identity, sessionId, profile, ...BEGUN }
+      this.#events = new GatheredEvents(this.id, owner, requestIds, sessionId, profile)
       return 'gather'
     }
     return this.#stream.open(sessionId) ? 'stream' : this.#leave('everything is live and full')
@@ -333,10 +316,10 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   write(args: readonly unknown[]): boolean {
     const held = this.#phase === 'undecided' ? this.#implyHead() : undefined
     if (held !== undefined) return held.write(args)
-    if (this.#phase === 'gathering' && !this.#add(args)) this.goLive()
-    else if (this.#phase === 'direct') {
-      if (this.#isThere && this.#add(args) && this.#hold()) this.#send()
-      else this.goLive()
+    const events = this.#events
+    if (events !== undefined) {
+      if (!this.#add(args, events)) this.goLive()
+      else if (this.#phase === 'direct') this.#send(events)
     }
     if (this.#live !== undefined) return this.#live.write(args)
     if (this.#phase === 'passed') return this.next.write(args)
@@ -350,9 +333,11 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { res } = this.request
     const held = this.#phase === 'undecided' ? this.#implyHead() : undefined
     if (held !== undefined) return held.end(args)
-    if (this.#phase === 'gathering' || this.#phase === 'direct') {
-      const isTaken = args.length === 0 || !hasChunk(args) || this.#add(args)
-      if (isTaken && this.#isWhole) return this.#finish(args, this.#kept as Kept)
+    const events = this.#events
+    if (events !== undefined) {
+      const isTaken = args.length === 0 || !hasChunk(args) || this.#add(args, events)
+      const isWhole = isTaken && events.isAnswered && this.pendingDisconnect === undefined
+      if (isWhole && this.#isThere) return this.#finish(args, events)
       return this.goLive().end(isTaken ? [callbackIn(args)] : args)
     }
     if (this.#live !== undefined) return this.#live.end(args)
@@ -412,9 +397,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   // What is gathered
 
   #gather(args: HeadArguments, head: ResponseHead): void {
-    const { instance, req, res, facts } = this.request
+    const { instance, req, res } = this.request
     this.#phase = 'gathering'
-    this.#owed = facts.requestIds
     instance.connections.gathering.add(this)
     showSocket(req, res, facadeOf(this.#socket))
     this.#makeHead(args, head)
@@ -427,7 +411,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     try {
       foldHeaders(head.given, next)
       request.res.removeHeader('Content-Length')
-      if (this.#kept !== undefined) setStreamHeaders(request, this.#kept.id, next)
+      if (this.#events !== undefined) setStreamHeaders(request, this.#events.id, next)
       else this.#stream.setHeaders(next)
       next.writeHead(statusLineIn(args))
     } catch (error) {
@@ -436,37 +420,12 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     }
   }
 
-  /** `false`: it is no event that can be gathered. */
-  #add([chunk, encoding]: readonly unknown[]): boolean {
-    const isText = typeof chunk === 'string' && encoding === undefined
-    const text = isText ? chunk : textIn(chunk, encoding)
-    const dataFrom = text === undefined ? 0 : dataInText(text)
-    if (text === undefined || dataFrom === 0) return false
-    const size = this.#size + Buffer.byteLength(text)
-    if (size > this.request.instance.connections.mostGathered) return false
-    if (!isNotificationText(text, dataFrom) && !this.#noteResponses(text, dataFrom)) return false
-    this.#size = size
-    if (this.#events === undefined) this.#events = [text]
-    else this.#events.push(text)
-    return true
-  }
-
-  /** `false`: it asks the client, or answers what nobody has asked. */
-  #noteResponses(text: string, from: number): boolean {
-    for (const message of messagesInText(text.slice(from))) {
-      if (!isResponse(message)) return false
-      const at = this.#owed.indexOf(message.id)
-      if (at < 0) return false
-      this.#owed = this.#owed.length === 1 ? NO_IDS : this.#owed.filter((_id, i) => i !== at)
-      if ('error' in message || (isObject(message.result) && message.result['isError'] === true))
-        this.#lastError = (this.#events?.length ?? 0) + 1
-    }
-    return true
-  }
-
-  /** All has been answered, and nothing asked for that only a stream has. */
-  get #isWhole(): boolean {
-    return this.#owed.length === 0 && this.pendingDisconnect === undefined && this.#isThere
+  /** `false`: it is more than it can give by itself. */
+  #add(args: readonly unknown[], events: GatheredEvents): boolean {
+    const { connections, table } = this.request.instance
+    const isDirect = this.#phase === 'direct'
+    if (isDirect && !this.#isThere) return false
+    return events.add(args, connections.mostGathered, isDirect ? table.budget : undefined)
   }
 
   /** Its client, and nobody in front has ended its response. */
@@ -476,71 +435,80 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   /** Sends all of it, and keeps it. */
-  #finish(args: readonly unknown[], init: Kept): ServerResponse {
+  #finish(args: readonly unknown[], events: GatheredEvents): ServerResponse {
     const { request, next } = this
-    const { instance, res, facts } = request
+    const { instance, res } = request
     const { connections, table } = instance
     const callback = args.length > 0 ? callbackIn(args) : undefined
-    const isDirect = this.#phase === 'direct'
-    const rest = isDirect ? this.#unsent(init) : undefined
-    if (isDirect) this.#endDirect(init)
-    else this.list?.delete(this)
+    const text = events.take(connections.retry)
+    const record = events.record()
+    if (this.#phase === 'gathering') this.#tell(record)
+    this.#drop(events)
     this.#phase = 'ended'
-    const record = Record.of(init, this.#events ?? NO_EVENTS, this.#lastError, init.begunAt)
-    this.#events = undefined
-    if (!isDirect) {
-      table.announce(record)
-      instance.debug('stream %s answers %s', () => [label(init), facts.inWords])
-    }
     table.keep(record)
     if (callback !== undefined) process.nextTick(callback)
     setSocket(res, this.#socket)
     try {
-      runOutsideContext(leave, next, rest ?? this.#first(init, true) + (record.text ?? ''))
+      runOutsideContext(leave, next, text)
     } catch (error) {
       warnOfThrow(error)
       res.destroy()
     }
-    connections.leaving(this.#socket, res)
+    if (pendingBytes(this.#socket, res) > 0) connections.leaving(this.#socket, res)
     return res
+  }
+
+  #tell(stream: Announced): void {
+    const { instance, facts } = this.request
+    instance.table.announce(stream)
+    instance.debug('stream %s answers %s', () => [label(stream), facts.inWords])
+  }
+
+  /** Its events are for a record, or a stream. */
+  #drop(events: GatheredEvents): void {
+    this.list?.delete(this)
+    this.#events = undefined
+    if (this.#phase !== 'direct') return
+    const { connections, table } = this.request.instance
+    connections.direct.delete(events.id)
+    hearFirst(this.#socket, undefined)
+    table.end(events)
   }
 
   /** From here on, a stream has what the endpoint writes, and what it has written so far. */
   goLive(): ResponseCapture {
     const { request, next } = this
     if (this.#live !== undefined) return this.#live
-    const kept = this.#kept
+    const events = this.#events
     const isDirect = this.#phase === 'direct'
-    if (isDirect && kept !== undefined) this.#endDirect(kept)
-    if (kept !== undefined) showSocket(request.req, request.res, this.#socket)
+    if (events !== undefined) {
+      this.#drop(events)
+      showSocket(request.req, request.res, this.#socket)
+    }
     const live = new ResponseCapture(request.req, next, this, this.#front)
     this.#live = live
     this.#phase = 'live'
-    if (kept === undefined) return live
-    this.stop()
+    if (events === undefined) return live
     // Room for it was made before its head.
     const stream = this.#stream
-    if (stream.open(kept.sessionId, true, isDirect))
-      live[isDirect ? 'takeSent' : 'takeHeaded'](stream)
-    const given = this.#events ?? NO_EVENTS
-    // What it has taken and not given yet is what it cannot give by itself.
-    for (const event of given.slice(0, isDirect ? this.#sent : undefined)) live.write([event])
-    if (isDirect) stream.hasGiven(this.#hasFirst)
-    if (isDirect) for (const event of given.slice(this.#sent)) live.write([event])
-    this.#events = undefined
+    if (stream.open(events.sessionId, true, isDirect ? events.begunAt : undefined))
+      live.takeHeaded(stream, isDirect)
+    for (const event of events.blocks(false)) live.write([event])
+    if (isDirect) stream.hasGiven(events.hasFirst)
+    for (const event of events.blocks(true)) live.write([event])
     return live
   }
 
   static #headDue(this: void, call: Call): void {
-    const kept = call.#phase === 'gathering' ? call.#kept : undefined
-    if (kept !== undefined && !call.#goDirect(kept)) call.goLive()
+    const events = call.#events
+    if (events !== undefined && !call.#goDirect(events)) call.goLive()
     call.#live?.headDue()
   }
 
   // What goes straight to its client
 
   /** `false`: there is something about it that only a stream has. */
-  #goDirect(kept: Kept): boolean {
+  #goDirect(events: GatheredEvents): boolean {
     const { instance, res, facts } = this.request
     const { connections, table, progress } = instance
     const isPlain =
@@ -550,54 +518,17 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (!isPlain || isReported || isTimed || this.pendingDisconnect !== undefined) return false
     this.list?.delete(this)
     this.#phase = 'direct'
-    kept.begunAt = now()
-    kept.held = this.#size
-    table.begin(kept)
-    instance.debug('stream %s answers %s', () => [label(kept), facts.inWords])
-    connections.direct.set(kept.id, this)
+    events.begunAt = now()
+    table.begin(events)
+    this.#tell(events)
+    connections.direct.set(events.id, this)
     hearFirst(this.#socket, this)
-    this.#send()
+    this.#send(events)
     return true
   }
 
-  #endDirect(kept: Kept): void {
-    const { connections, table } = this.request.instance
-    this.list?.delete(this)
-    connections.direct.delete(kept.id)
-    hearFirst(this.#socket, undefined)
-    table.end(kept)
-  }
-
-  /** Counts its events. `false`: there is no room for more. */
-  #hold(): boolean {
-    const kept = this.#kept as Kept
-    const more = this.#size - kept.held
-    if (!this.request.instance.table.budget.hold(kept.owner, more)) return false
-    kept.held = this.#size
-    return true
-  }
-
-  /** The first block, once; '' if there is none, or none yet. */
-  #first(kept: Kept, hasMore: boolean): string {
-    if (this.#hasFirst) return ''
-    const { retry } = this.request.instance.connections
-    const first = firstBlock(kept, 0, kept.profile, retry, hasMore)
-    this.#hasFirst = first !== undefined
-    return first ?? ''
-  }
-
-  /** What its client has not been given yet. */
-  #unsent(kept: Kept): string {
-    const events = this.#events ?? NO_EVENTS
-    let text = this.#first(kept, events.length > 0)
-    const prefix = eventIdPrefix(kept)
-    for (; this.#sent < events.length; this.#sent++)
-      text += withId(prefix, this.#sent + 1, events[this.#sent] as string)
-    return text
-  }
-
-  #send(): void {
-    this.#write(this.#unsent(this.#kept as Kept))
+  #send(events: GatheredEvents): void {
+    this.#write(events.take(this.request.instance.connections.retry))
   }
 
   #write(text: string): void {
@@ -623,7 +554,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   override socketEnded(socket: unknown): boolean {
     if (this.request.req.socket !== socket) return false
-    if (this.#phase === 'gathering' || this.#phase === 'direct') return this.goLive().abort()
+    if (this.#events !== undefined) return this.goLive().abort()
     return this.#live?.wire.socketEnded() ?? this.#phase === 'ended'
   }
 

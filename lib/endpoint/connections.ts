@@ -194,9 +194,9 @@ export class Connections implements ConnectionHost {
     for (const call of this.direct.values()) call.goLive()
   }
 
-  /** A response has been ended that was gathered: its client may not take it. */
+  /** A response has been ended of which its socket has not taken all, and may not. */
   leaving(socket: Socket, res: ServerResponse): void {
-    if (pendingBytes(socket, res) > 0) this.#stalls.add(new Leaving(socket, res))
+    this.#stalls.add(new Leaving(socket, res))
   }
 
   /** Resolves when all sockets have closed. */

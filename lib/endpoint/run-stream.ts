@@ -92,7 +92,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   // How it begins
 
   /** Takes the endpoint's event stream. `false`: there is no room for it. */
-  open(sessionId: string | undefined, hasRoom = false, isTold = false): boolean {
+  open(sessionId: string | undefined, hasRoom = false, begunAt?: number): boolean {
     const { instance, req, owner, keyed, profile } = this.#request
     const { initialize } = this
     const stream = this.#client.open(this, profile.taken, {
@@ -102,7 +102,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       isConnecting: true,
       callKey: keyed?.key,
       hasRoom,
-      isTold
+      begunAt
     })
     if (stream === undefined) return false
     const onResponse =
@@ -112,7 +112,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     if (onResponse !== undefined) stream.onResponse = onResponse
     if (stream.kind === 'listen' && sessionId !== undefined)
       instance.sessions.noteReadsEvents(owner, sessionId)
-    this.#started(stream, isTold)
+    this.#started(stream, begunAt !== undefined)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
     if (this.#run.response.wire.isGone) this.goesOnAlone()
     return true
@@ -121,7 +121,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   /** Its client was given all that there is before it was a stream. */
   hasGiven(hasFirst: boolean): void {
     this.#hasConnected = true
-    this.#connect()?.hasGiven(hasFirst)
+    this.#connect(hasFirst)
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -257,8 +257,12 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     wire.end()
   }
 
-  /** `undefined`: the request has been repeated, on a newer socket. */
-  #connect(): Connection | undefined {
+  /**
+   * `undefined`: the request has been repeated, on a newer socket.
+   *
+   * @param hasFirst its client was given all that there is; and the first block, or not yet.
+   */
+  #connect(hasFirst?: boolean): Connection | undefined {
     const { profile } = this.#request
     // Nothing is agreed before `initialize` is answered.
     const first: ClientProfile | undefined = this.initialize && {
@@ -267,6 +271,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       reconnects: 'when-links-followed'
     }
     const connection = this.#client.connect(this.#run.response.wire, first)
+    if (hasFirst !== undefined) connection?.hasGiven(hasFirst)
     if (connection !== undefined) this.#run.connected()
     return connection
   }

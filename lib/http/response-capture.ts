@@ -356,17 +356,12 @@ export class ResponseCapture
     process.nextTick(headDue, this)
   }
 
-  /** The endpoint's own head has been made, or is about to be, and is due by `headDue`. */
-  takeHeaded(capture: Capture): void {
+  /** The endpoint's own head has been made, or is about to be; it is due by `headDue`, or sent. */
+  takeHeaded(capture: Capture, isSent = false): void {
     this.#step('take')
+    if (isSent) this.#step('begin')
     this.#capture = capture
     this.#holdEvents()
-  }
-
-  /** The endpoint's own head has been sent. */
-  takeSent(capture: Capture): void {
-    this.takeHeaded(capture)
-    this.#step('begin')
   }
 
   /** The head is due, unless it has left. */

@@ -34,7 +34,7 @@ type StreamEventListener = (
 
 interface Streamless extends Announced {
   /** Bytes of its events. */
-  readonly held: number
+  readonly size: number
 }
 
 interface RegistryCounts extends RunningCounts {
@@ -108,20 +108,19 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#sweep.begin()
     if (init.isUnknown === true) return stream
     this.#index.add(stream)
-    if (init.isTold !== true) this.announce(stream)
+    if (init.begunAt === undefined) this.announce(stream)
     return stream
   }
 
-  /** A call runs without a stream, for which `hasRoom` was asked. */
+  /** A call runs without a stream, for which `hasRoom` was asked; it is announced next. */
   begin(call: Streamless): void {
-    this.budget.holdAnyway(call.owner, call.held, call.held + this.#place)
+    this.budget.holdAnyway(call.owner, call.size, call.size + this.#place)
     this.#running.begin(call.owner)
-    this.announce(call)
   }
 
   /** It has ended, or gets a stream. */
-  end({ owner, held }: Streamless): void {
-    this.budget.release(owner, held, held + this.#place)
+  end({ owner, size }: Streamless): void {
+    this.budget.release(owner, size, size + this.#place)
     this.#running.end(owner)
   }
 
@@ -318,7 +317,7 @@ export class StreamRegistry implements StreamHost<Stream> {
       if (!this.budget.evict(owner, { ranks: ENDED }) && !this.#evictIdleListener(owner))
         return false
     }
-    return this.budget.makeRoom(owner, 1)
+    return this.budget.has(owner, 1) || this.budget.makeRoom(owner, 1)
   }
 
   #evict(holding: Stream | Record | Holding): void {
@@ -472,17 +471,13 @@ class RunningStreams implements Iterable<Stream> {
   readonly #budget: Pick<Budget, 'sizeOf'>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   #listening = 0
-  /** Calls without a stream. */
-  #calls = 0
+  /** With calls that have no stream. */
+  size = 0
 
   /** @param budget what each owner has of all that is held. */
   constructor(max: number, budget: Pick<Budget, 'sizeOf'>) {
     this.places = new Budget(max, { mostOfOwner: timesTheRest(FACTOR) })
     this.#budget = budget
-  }
-
-  get size(): number {
-    return this.#streams.size + this.#calls
   }
 
   [Symbol.iterator](): Iterator<Stream> {
@@ -495,16 +490,16 @@ class RunningStreams implements Iterable<Stream> {
 
   begin(owner: string): void {
     this.places.holdAnyway(owner, 1)
-    this.#calls++
+    this.size++
   }
 
   end(owner: string): void {
     this.places.release(owner, 1)
-    this.#calls--
+    this.size--
   }
 
   add(stream: Stream): void {
-    this.places.holdAnyway(stream.owner, 1)
+    this.begin(stream.owner)
     this.#streams.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
   }
@@ -513,7 +508,7 @@ class RunningStreams implements Iterable<Stream> {
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
-    this.places.release(stream.owner, 1)
+    this.end(stream.owner)
     return true
   }
 

@@ -60,8 +60,8 @@ export interface StreamInit extends StreamIdentity {
   readonly callKey?: string | undefined
   /** Room for it has been asked for before, and is there. */
   readonly hasRoom?: boolean
-  /** Operators have been told of it. */
-  readonly isTold?: boolean
+  /** When the call began that had no stream before, of which operators were told. */
+  readonly begunAt?: number | undefined
 }
 
 /** What operators are told of a stream, of its record, and of a call that has none yet. */
