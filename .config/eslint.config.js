@@ -325,6 +325,7 @@ export default defineConfig(
       [
         noNode,
         arrow('wires', [
+          'access',
           'endpoint',
           'features/resume-tokens',
           'options',

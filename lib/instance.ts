@@ -1,5 +1,4 @@
 // What one `mcpStreams()` owns, built from its settings.
-import { createHash } from 'node:crypto'
 import { random, urlAlphabet } from 'nanoid'
 import type { ResumeInterval } from './protocol/stream-messages.js'
 import {
@@ -142,8 +141,6 @@ export class Instance implements RoutesInstance {
     this.routes = routesOf(this)
     this.closing = new Closing(this, settings.retry)
   }
-
-  readonly hash = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
   readonly count = (
     name: ClientEventName,

@@ -128,8 +128,6 @@ export interface InstanceParts {
   readonly outcomes: Set<(outcome: PostOutcome) => void>
   /** Its client has ended it, or the endpoint does not know it any more (`isLost`). */
   readonly sessionEnded: Set<(sessionId: string, owner: string, isLost: boolean) => void>
-  /** A digest of a text, which stands for it where the text itself is not to be kept. */
-  readonly hash: (text: string) => string
   readonly debug: DebugLog
   readonly count: (
     name: ClientEventName,

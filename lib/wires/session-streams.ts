@@ -1,6 +1,7 @@
 // The streams of one session: one for each call, and its own for all other messages.
 import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
+import { hashOf } from '../access/guards.js'
 import { isComparable } from '../protocol/json-bounds.js'
 import { faultError } from '../protocol/errors.js'
 import {
@@ -67,7 +68,7 @@ export class SessionStreams {
     const request: TrackedRequest = {
       id,
       isAboutServer: method === 'initialize' || method === 'server/discover',
-      hash: isComparable(message) ? this.#host.hash(JSON.stringify(message)) : undefined,
+      hash: isComparable(message) ? hashOf(JSON.stringify(message)) : undefined,
       wire: this.#session.wire?.key,
       stream: undefined
     }

@@ -2,13 +2,12 @@
 // Internet-Draft of the IETF, draft-ietf-httpapi-idempotency-key-header): the endpoint runs once,
 // and the client gets the response of the first, or its stream. By its key, it can cancel a call
 // before its response (`DELETE ?stream=<key>`).
-import { createHash } from 'node:crypto'
 import { label } from '../../protocol/event-id.js'
 import { isComparable } from '../../protocol/json-bounds.js'
 import { compactJson } from '../../protocol/json-text.js'
 import { streamParameters } from '../../protocol/link-header.js'
 import { isKnown, type Here, type KeptValue, UNKNOWN } from '../../streams/directory.js'
-import { headerOf } from '../../access/guards.js'
+import { hashOf, headerOf } from '../../access/guards.js'
 import { canAnswer, claim, guarded, noContent, refuse } from '../../http/reply.js'
 import type {
   Answer,
@@ -137,7 +136,7 @@ export class Idempotency implements Feature, CallKeys {
     const key = this.keyOf(context)
     if (key === undefined) return undefined
     const json = context.isUnread ? undefined : comparableText(context)
-    const hash = json && createHash('sha256').update(json).digest('base64url')
+    const hash = json && hashOf(json)
     return { key, hash, size: context.memory }
   }
 

@@ -1,5 +1,6 @@
 // Resume tokens in sessions on wires.
 import { nanoid } from 'nanoid'
+import { hashOf } from '../../access/guards.js'
 import { revisionIn } from '../../protocol/envelope.js'
 import {
   cancellation,
@@ -82,7 +83,7 @@ export class SessionTokens {
     this.#wires = wires
     this.#tokens = tokens
     this.#host = host
-    const scope = tokens.parts.hash(JSON.stringify([owner, ON_WIRES]))
+    const scope = hashOf(JSON.stringify([owner, ON_WIRES]))
     this.#place = { owner, sessionId: ON_WIRES, scope }
   }
 

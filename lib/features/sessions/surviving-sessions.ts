@@ -1,6 +1,6 @@
 // Sessions that outlive their process, and the endpoint's (option `sessions`).
 import type { IncomingMessage } from 'node:http'
-import { sessionOf } from '../../access/guards.js'
+import { hashOf, sessionOf } from '../../access/guards.js'
 import { parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
 import {
   errorResponse,
@@ -153,7 +153,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
       this.#idle?.used(session)
     }
     // What cannot be opened must not pass for the name of a session.
-    else if (id !== undefined && isSealed(id)) context.session = `~${this.#parts.hash(id)}`
+    else if (id !== undefined && isSealed(id)) context.session = `~${hashOf(id)}`
     const enter = (error?: unknown): void => {
       if (error === undefined) this.#toEndpoint(context, session, next)
       else next(error)
