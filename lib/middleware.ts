@@ -8,10 +8,10 @@ import {
   type MakeLink,
   requests
 } from './http/handler-context.js'
-import { hasView } from './http/captured-wire.js'
 import { isLoopback } from './http/loopback.js'
 import { streamNamesIn } from './endpoint/mcp-request.js'
 import { expectPatches } from './http/node-internals.js'
+import { VIEW } from './http/patched-response.js'
 import { canAnswer } from './http/reply.js'
 import { holdBody } from './http/request-body.js'
 import { type Identity, type Next, RequestContext } from './endpoint/request-context.js'
@@ -168,7 +168,7 @@ function whyNotOurs(
   req: IncomingMessage,
   res: ServerResponse
 ): string | undefined {
-  if (hasView(res)) return 'already handled by another mcpStreams()'
+  if (VIEW in res) return 'already handled by another mcpStreams()'
   if (req.httpVersionMajor > 1) return 'HTTP/2'
   if (res.headersSent) return 'headers already sent'
   // A response that waits for its turn on a connection has none yet.

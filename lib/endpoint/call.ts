@@ -13,17 +13,14 @@ import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import { isObject, isOversizedId, isResponse, type RequestId } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
-import { dataInText } from '../protocol/sse-lines.js'
+import { dataInText, isNotificationText, messagesInText } from '../protocol/sse-lines.js'
+import { firstBlock } from '../protocol/sse-writer.js'
 import type { DueQueue } from '../streams/due-queue.js'
-import { isNotificationText, messagesInText } from '../streams/outstanding-requests.js'
 import { Record, type RecordInit } from '../streams/record.js'
 import type { StreamState } from '../streams/stream-types.js'
-import { firstBlock } from '../readers/opening.js'
 import { looksLikeStream, ResponseHead, untransformed } from '../http/captured-head.js'
-import { setView } from '../http/captured-wire.js'
 import type { Capture, ResponseCaptureHost, ResponseTaker } from '../http/capture-types.js'
 import { callbackIn, hasChunk, textIn, tooLate } from '../http/chunk.js'
-import { type Front, frontOf } from '../http/deferred-events.js'
 import {
   HandlerContext,
   inSameContext,
@@ -34,10 +31,14 @@ import {
 import { type HeadArguments, isAbortedByNode } from '../http/node-internals.js'
 import {
   type CapturingLayer,
+  type Front,
+  frontOf,
   isCacheControl,
   type Layer,
   patchedResponse,
-  type PatchedResponse
+  type PatchedResponse,
+  VIEW,
+  type Viewed
 } from '../http/patched-response.js'
 import { ResponseCapture } from '../http/response-capture.js'
 import { foldHeaders, statusLineIn } from '../http/response-headers.js'
@@ -112,11 +113,11 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.#socket = req.socket
     this.#front = frontOf(req, res)
     this.next.capture(this)
-    setView(res, undefined)
+    ;(res as Viewed)[VIEW] = undefined
     if (this.#front.isToHearRequest) this.goLive()
     if (keyed !== undefined) {
       // A client may ask for the response again, so its close is held from now on.
-      applyPreference(request, res)
+      applyPreference(request, this.next)
       this.response.keep()
     }
     if (taker !== undefined) return
@@ -131,8 +132,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#live !== undefined) holdBadRequest(request)
     runInContext(this, ours ?? request.next)
     request.release()
-    if (ours !== undefined || this.#slow === undefined || !this.isUndecided) return
-    this.#slow.queueFor(request)?.add(this)
+    const mayWait = this.#phase === 'undecided' || (this.#phase === 'live' && this.isUndecided)
+    if (ours === undefined && mayWait) this.#slow?.queueFor(request)?.add(this)
   }
 
   /** The request is answered otherwise: the endpoint does not get it. */
@@ -194,8 +195,13 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   /** The endpoint's head is due; a response that passes is left alone. */
   decide(args: HeadArguments, head = new ResponseHead(this.next, args)): boolean {
     const plan = this.#plan(head)
-    if (plan === 'pass') this.#pass()
-    else if (plan === 'gather') this.#gather(args, head)
+    if (plan === 'pass') {
+      if (this.#live !== undefined) this.#live.leave()
+      else {
+        this.#phase = 'passed'
+        this.next.release()
+      }
+    } else if (plan === 'gather') this.#gather(args, head)
     else if (plan === 'stream') {
       this.response.takeHeaded(this.#stream)
       this.#makeHead(args, head)
@@ -214,6 +220,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (request.isUnread && request.isOther) return this.#leave('not MCP')
     if (facts.isInitialize) this.#noteSession(head)
     if (!head.isStream) {
+      if (head.status === 200 && head.mediaType === JSON_TYPE) return this.#leave('', false)
       const instead = head.status === 409 ? second?.refused(this.response) : undefined
       if (instead === undefined) return this.#leave(whyNoStream(head), false)
       this.isUntaken = true
@@ -225,8 +232,10 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (!profile.taken && this.#runStream?.onAnswered === undefined)
       return this.#leave('revision without resumption')
     if (instance.isClosing) return this.#leave('closing')
-    const sessionId = this.#sessionIn(head)
-    if (sessionId !== undefined && isOversizedId(sessionId))
+    const { session } = request
+    const sessionId =
+      head.sessionId === undefined ? session : instance.sessions.nameOf(head.sessionId)
+    if (sessionId !== session && isOversizedId(sessionId))
       return this.#leave('a session id that is too long to be remembered')
     if (instance.eventStore?.isLeft === true) return this.#leave('option eventStore')
     if (facts.isTooMany || facts.isOversized)
@@ -253,19 +262,13 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     )
   }
 
-  #sessionIn(head: ResponseHead): string | undefined {
-    const { instance, session } = this.request
-    const named = head.header('mcp-session-id')
-    return named === undefined ? session : instance.sessions.nameOf(named)
-  }
-
   #noteSession(head: ResponseHead): void {
     const { instance, owner, facts } = this.request
     const initialize = this.#initialize
     if (initialize === undefined) return
     this.#stream.initialize = initialize
-    const id = head.header('mcp-session-id')
-    const named = id === undefined ? undefined : instance.sessions.nameOf(id)
+    const { sessionId } = head
+    const named = sessionId === undefined ? undefined : instance.sessions.nameOf(sessionId)
     if (isOversizedId(named)) return
     initialize.sessionId = named
     if (named !== undefined && facts.isOfKnownClient)
@@ -304,13 +307,6 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (held !== undefined) return held.writeHead(args)
     const isTaken = this.decide(args as HeadArguments)
     return isTaken ? this.request.res : this.next.writeHead(args)
-  }
-
-  /** Nothing is left to do: the response may get its methods back. */
-  #pass(): void {
-    if (this.#live !== undefined) return this.#live.leave()
-    this.#phase = 'passed'
-    this.next.release()
   }
 
   write(args: readonly unknown[]): boolean {
@@ -417,7 +413,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   /** `false`: it is no event that can be gathered. */
   #add([chunk, encoding]: readonly unknown[]): boolean {
-    const text = textIn(chunk, encoding)
+    const isText = typeof chunk === 'string' && encoding === undefined
+    const text = isText ? chunk : textIn(chunk, encoding)
     const dataFrom = text === undefined ? 0 : dataInText(text)
     if (text === undefined || dataFrom === 0) return false
     const size = this.#size + Buffer.byteLength(text)
@@ -537,7 +534,7 @@ function whyNoStream(head: ResponseHead): string {
   const { status, type = '' } = head
   if (status === 202 || status === 204 || status === 304) return ''
   if (status !== 200) return `status ${status}`
-  if (head.mediaType === JSON_TYPE || isJsonText(type)) return ''
+  if (isJsonText(type)) return ''
   const encoding = head.header('content-encoding')
   if (encoding !== undefined) return `it is encoded (${encoding})`
   return `it is ${type === '' ? 'of no type' : type}`

@@ -30,7 +30,7 @@ import { declaresStreams, type ResumeInterval } from '../protocol/stream-message
 import { acceptsEvents } from '../protocol/media-types.js'
 import { isForeignOrigin, pathOf } from '../access/guards.js'
 import { isLoopback } from '../http/loopback.js'
-import type { SessionFacts } from '../streams/sessions.js'
+import { NOTHING_KNOWN, type SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { KeyedCall } from './keyed-call.js'
 import { isJsonRpc } from './mcp-request.js'
@@ -142,7 +142,7 @@ export class RequestFacts {
     const params = objectIn(message.params)
     const meta = params['_meta'] === undefined ? undefined : objectIn(params['_meta'])
     this.parts |= triggers.byMessage(method, params, meta)
-    const isAsking = isRequestId(id)
+    const isAsking = typeof id === 'string' || typeof id === 'number'
     if (isAsking) this.requestIds = this.requestIds.concat(id)
     else {
       const cancelled = cancelledRequest(message)
@@ -292,6 +292,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** What is known of its session. */
   get known(): SessionFacts {
+    if (this.session === undefined) return NOTHING_KNOWN
     return (this.#known ??= this.instance.sessions.of(this.owner, this.session))
   }
 
@@ -397,8 +398,10 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** The endpoint has been called: what was needed for that is not kept while it works. */
   release(): void {
-    this.dropBody()
     this.next = OVER
+    this.messages = NO_MESSAGES
+    this.body = undefined
+    this.text = undefined
   }
 
   /** Drops the body and its messages: the facts stay. */

@@ -233,7 +233,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       answer(stream, wire, this.#request)
       return undefined
     }
-    wire.sendEarlyHead('text/event-stream', () => this.#client.setHeaders(wire))
+    wire.sendEarlyHead('text/event-stream', () => this.#client.setHeaders(wire.patched))
     return this.#connect()
   }
 

@@ -39,7 +39,7 @@ export function facadeOf(socket: Socket): Socket {
 /** To the endpoint. A response that is queued behind another one has no socket yet. */
 export function showSocket(req: IncomingMessage, res: ServerResponse, socket: Socket): void {
   req.socket = socket
-  setSocket(res, socket)
+  if (res.socket !== null) Reflect.set(res, 'socket', socket)
 }
 
 export function setSocket(res: ServerResponse, socket: Socket): void {

@@ -41,7 +41,8 @@ const ANY_TEXT = 'text/*'
 
 /** Anything does not count, as every MCP client must name event streams. */
 export function acceptsEvents(accept: string | undefined): boolean {
-  const ranges = rangesIn(accept)
+  const known = latest
+  const ranges = known !== undefined && known.accept === accept ? known.ranges : rangesIn(accept)
   return ranges.get(EVENT_STREAM) ?? ranges.get(ANY_TEXT) ?? false
 }
 

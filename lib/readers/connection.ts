@@ -1,14 +1,13 @@
 // One client connection: a cursor that pulls from a stream's log, without a queue.
 import { label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { firstBlock, KEEP_ALIVE_COMMENT, lastBlock } from '../protocol/sse-writer.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Record } from '../streams/record.js'
 import type { Retained } from '../streams/retained.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
-import { firstBlock, lastBlock } from './opening.js'
 import { type Sink, SinkWriter, SocketRelease } from './sink.js'
 import type { Stallable } from './stall-watch.js'
 

@@ -8,10 +8,10 @@ import {
   mayConcernRequests,
   mayHaveId,
   type Message,
-  messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
 import { type BlockFields, dataOf } from '../protocol/sse-fields.js'
+import { isNotificationText, messagesInText } from '../protocol/sse-lines.js'
 import type { HandOffRules } from './stream-types.js'
 
 export class OutstandingRequests {
@@ -117,23 +117,6 @@ export class OutstandingRequests {
     this.#inputWait?.requests.closeAll()
     this.onResponse = undefined
     return unanswered
-  }
-}
-
-/** How the official SDKs and most servers begin a notification: it need not be parsed. */
-const NOTIFICATION = /\{(?:"jsonrpc":"2\.0",)?"method":"notifications\//y
-
-/** Whether text, whose JSON begins at `from`, need not be parsed, as it is a notification. */
-export function isNotificationText(text: string, from: number): boolean {
-  NOTIFICATION.lastIndex = from
-  return NOTIFICATION.test(text)
-}
-
-export function messagesInText(json: string): readonly Message[] {
-  try {
-    return messagesOf(JSON.parse(json))
-  } catch {
-    return NO_MESSAGES // Not JSON: it is the client's to complain about.
   }
 }
 

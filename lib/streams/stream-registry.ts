@@ -115,7 +115,7 @@ export class StreamRegistry implements StreamHost<Stream> {
    */
   keep(record: Record): void {
     this.#records.keep(record)
-    this.#sweep.begin()
+    if (!this.#sweep.isSet) this.#sweep.begin()
     this.#notify('completed', record, undefined)
   }
 

@@ -283,7 +283,7 @@ export class HttpReply implements CallReply, Producer {
       withdrawPreference(res)
       keyed.giveUp()
     }
-    const hasHead = this.#sendHead(200, 'text/event-stream', () => client.setHeaders(wire))
+    const hasHead = this.#sendHead(200, 'text/event-stream', () => client.setHeaders(wire.patched))
     if (stream === undefined) return wire.onDrain(() => this.#drained())
     client.log(stream)
     if (!stream.isEphemeral) this.#settled({ kind: 'stream', streamId: stream.id })

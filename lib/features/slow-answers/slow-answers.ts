@@ -52,7 +52,7 @@ export class SlowCalls implements Feature, SlowAnswers {
       name: 'json',
       isDurable: false,
       answer: (stream, wire, { isBatch, facts }) => {
-        wire.sendEarlyHead('application/json', () => setUnbuffered(wire))
+        wire.sendEarlyHead('application/json', () => setUnbuffered(wire.patched))
         const isList = isBatch && facts.count > 0
         new JsonReply(stream, wire, isList, queue, parts.connections.outgoing).start()
       }
@@ -67,11 +67,11 @@ export class SlowCalls implements Feature, SlowAnswers {
   // SlowAnswers
 
   concerns(request: RequestContext): boolean {
-    return request.facts.requestIds.length > 0 && this.#queueFor(request) !== undefined
+    return request.facts.requestIds.length > 0 && this.#queueOf(request) !== undefined
   }
 
   queueFor(request: RequestContext): DueQueue | undefined {
-    return request.isUnread || mayTakeLong(request.facts) ? this.#queueFor(request) : undefined
+    return request.isUnread || mayTakeLong(request.facts) ? this.#queueOf(request) : undefined
   }
 
   waited(call: Call): void {
@@ -79,7 +79,7 @@ export class SlowCalls implements Feature, SlowAnswers {
     request.learnParsed()
     const { instance, profile, keyed, facts } = request
     if (!call.isUndecided || instance.isClosing || !mayTakeLong(facts)) return
-    if (this.#queueFor(request) === this.#json) {
+    if (this.#queueOf(request) === this.#json) {
       // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
       if (keyed === undefined && this.#spaces !== undefined) call.openInTheMeantime(this.#spaces)
       return
@@ -92,7 +92,7 @@ export class SlowCalls implements Feature, SlowAnswers {
     call.openInTheMeantime(profile.taken ? EVENT_STREAM : CONNECTION)
   }
 
-  #queueFor({ req, accept }: RequestContext): DueQueue | undefined {
+  #queueOf({ req, accept }: RequestContext): DueQueue | undefined {
     if (req.method !== 'POST' || (req.httpVersionMajor === 1 && req.httpVersionMinor === 0))
       return undefined
     return this.#soon !== undefined && acceptsEvents(accept) ? this.#soon : this.#json
