@@ -303,6 +303,24 @@ describe('when all streams together hold too many bytes', () => {
     expect(table.counts()).toMatchObject({ finished: 0, evictions: 2, bytes: stream.log.bytes })
   })
 
+  it.each([
+    ['an event', (stream: Stream) => void append(stream, progress('x'.repeat(200_000)))],
+    ['a request', (stream: Stream) => stream.holdRequest(200_000)]
+  ])(
+    '%s counts no longer than its call, even if what makes room ends that',
+    async (_what, hold) => {
+      const { table } = newTable({ maxBytes: 350_000, maxStreamBytes: 350_000 })
+      const [a, b] = [open(table).stream, open(table).stream]
+      b.holdRequest(300_000)
+      b.signal.addEventListener('abort', () => a.cancel())
+      hold(a)
+      await Promise.resolve()
+      expect([a.state, b.state]).toEqual(['cancelled', 'failed'])
+      table.drop(b)
+      expect(table.counts().bytes).toBe(0)
+    }
+  )
+
   it('a running one makes room among its own written events, and else fails; the others do not notice', () => {
     const { table } = newTable({ maxBytes: 350_000, maxStreamBytes: 350_000 })
     const [a, b] = [open(table).stream, open(table).stream]
