@@ -59,7 +59,7 @@ export class Closing {
     const { features, transports, others } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
-    instance.connections.endGathering()
+    instance.connections.giveStreams()
     instance.isClosing = true
     others?.beginClosing(comesBackWithin)
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))

@@ -135,6 +135,7 @@ export class Instance implements RoutesInstance {
     this.kept = this.others?.kept
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
+    this.table.onLook = id => this.connections.giveStreams(id)
     this.bodies = bodyBudget(settings)
     this.unanswered = new Unanswered(this, maxStreams)
     this.features = featuresOf(settings, this)
@@ -201,7 +202,8 @@ export class Instance implements RoutesInstance {
       registryLimits(settings),
       (name, stream, error) => {
         tell(name, stream, error)
-        if (name === 'completed' || name === 'failed') this.others?.streamEnded(stream)
+        const isOver = name === 'completed' || name === 'failed'
+        if (isOver) this.others?.streamEnded(stream as Stream | Record)
         if (error === undefined) return
         this.observations.failed(error.code)
         this.report(error, stream.id)

@@ -29,8 +29,9 @@ const MOST_GATHERED = 16 * 1024
 /** Another bound, for specs. */
 const BOUND = Symbol.for('express-mcp-streams.most-gathered')
 
-/** A call that is gathered: its head has been made, and not sent. */
-interface Gathered extends Waiting {
+/** A call that has no stream: its head has been made, and its client is there. */
+interface Streamless extends Waiting {
+  readonly id: string
   /** Gives it a stream and a connection. */
   goLive(): unknown
 }
@@ -67,6 +68,8 @@ export class Connections implements ConnectionHost {
   /** Answers that are no connections to streams. */
   readonly outgoing: OutgoingAnswers
   readonly gathering = new LinkedList<Waiting>()
+  /** Calls without a stream whose events go straight to their clients. */
+  readonly direct = new Map<string, Streamless>()
   readonly mostGathered: number
   /** Milliseconds, as clients are told; `null`: they are not. */
   readonly retry: number | null
@@ -183,15 +186,17 @@ export class Connections implements ConnectionHost {
     this.ages?.close()
   }
 
-  /** What is gathered goes on as any other call, as connections and streams are counted now. */
-  endGathering(): void {
+  /** Calls without a stream get one, as somebody looks for it: all, or the one with this id. */
+  giveStreams(id?: string): void {
+    if (id !== undefined) return void this.direct.get(id)?.goLive()
     for (let { first } = this.gathering; first !== undefined; { first } = this.gathering)
-      (first as Gathered).goLive()
+      (first as Streamless).goLive()
+    for (const call of this.direct.values()) call.goLive()
   }
 
-  /** A response has been ended that was gathered: its client may not take it. */
+  /** A response has been ended of which its socket has not taken all, and may not. */
   leaving(socket: Socket, res: ServerResponse): void {
-    if (pendingBytes(socket, res) > 0) this.#stalls.add(new Leaving(socket, res))
+    this.#stalls.add(new Leaving(socket, res))
   }
 
   /** Resolves when all sockets have closed. */

@@ -29,7 +29,7 @@ import {
 import { declaresStreams, type ResumeInterval } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
 import { isForeignOrigin, pathOf } from '../access/guards.js'
-import { isLoopback } from '../http/loopback.js'
+import { LOOPBACK } from '../http/loopback.js'
 import { NOTHING_KNOWN, type SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { KeyedCall } from './keyed-call.js'
@@ -266,7 +266,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.#revision = revision === undefined ? undefined : parseRevision(revision)
     const { triggers } = instance
     this.parts = triggers.byHead(req)
-    this.isOwn = isLoopback(req)
+    this.isOwn = LOOPBACK in req.socket
     if (this.isOwn) this.parts |= triggers.byTrait('own')
     if (identity.kind === 'failed') this.parts |= triggers.byTrait('owner-failed')
     if (instance.isClosing) this.parts |= triggers.byTrait('leaving')
@@ -340,8 +340,9 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     const { notifications, resumeInterval, sessions } = this.instance
     const { isInitialize, declaresStreams } = this.facts
     if (notifications === 'never' || isInitialize) return undefined
-    const known = sessionId === this.session ? this.known : sessions.of(this.owner, sessionId)
-    const isAgreed = declaresStreams || known.hasStreams
+    let isAgreed = declaresStreams
+    if (sessionId !== undefined && sessionId === this.session) isAgreed ||= this.known.hasStreams
+    else if (sessionId !== undefined) isAgreed ||= sessions.of(this.owner, sessionId).hasStreams
     return isAgreed || notifications === 'always' ? resumeInterval : undefined
   }
 

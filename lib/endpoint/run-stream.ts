@@ -92,7 +92,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   // How it begins
 
   /** Takes the endpoint's event stream. `false`: there is no room for it. */
-  open(sessionId: string | undefined, hasRoom = false): boolean {
+  open(sessionId: string | undefined, hasRoom = false, begunAt?: number): boolean {
     const { instance, req, owner, keyed, profile } = this.#request
     const { initialize } = this
     const stream = this.#client.open(this, profile.taken, {
@@ -101,7 +101,8 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       isHandshake: initialize !== undefined,
       isConnecting: true,
       callKey: keyed?.key,
-      hasRoom
+      hasRoom,
+      begunAt
     })
     if (stream === undefined) return false
     const onResponse =
@@ -111,10 +112,16 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     if (onResponse !== undefined) stream.onResponse = onResponse
     if (stream.kind === 'listen' && sessionId !== undefined)
       instance.sessions.noteReadsEvents(owner, sessionId)
-    this.#started(stream)
+    this.#started(stream, begunAt !== undefined)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
     if (this.#run.response.wire.isGone) this.goesOnAlone()
     return true
+  }
+
+  /** Its client was given all that there is before it was a stream. */
+  hasGiven(hasFirst: boolean): void {
+    this.#hasConnected = true
+    this.#connect(hasFirst)
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -181,13 +188,13 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     return 'detached'
   }
 
-  #started(stream: Stream): void {
+  #started(stream: Stream, isTold = false): void {
     const { req } = this.#request
     // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
     this.#stream = stream
-    this.#client.log(stream)
+    if (!isTold) this.#client.log(stream)
     this.#run.goesOnIn(stream)
   }
 
@@ -250,8 +257,12 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     wire.end()
   }
 
-  /** `undefined`: the request has been repeated, on a newer socket. */
-  #connect(): Connection | undefined {
+  /**
+   * `undefined`: the request has been repeated, on a newer socket.
+   *
+   * @param hasFirst its client was given all that there is; and the first block, or not yet.
+   */
+  #connect(hasFirst?: boolean): Connection | undefined {
     const { profile } = this.#request
     // Nothing is agreed before `initialize` is answered.
     const first: ClientProfile | undefined = this.initialize && {
@@ -260,6 +271,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       reconnects: 'when-links-followed'
     }
     const connection = this.#client.connect(this.#run.response.wire, first)
+    if (hasFirst !== undefined) connection?.hasGiven(hasFirst)
     if (connection !== undefined) this.#run.connected()
     return connection
   }

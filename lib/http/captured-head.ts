@@ -82,7 +82,8 @@ export class ResponseHead {
     this.sessionId = this.#told(sessionId, 'mcp-session-id')
     this.mediaType = typeIn(this.type)
     const mayBeStream = this.status === 200 && this.mediaType === EVENT_STREAM && !res.destroyed
-    this.isStream = mayBeStream && isPlainEncoding(this.#told(encoding, 'content-encoding'))
+    const coding = mayBeStream ? this.#told(encoding, 'content-encoding') : undefined
+    this.isStream = mayBeStream && (coding === undefined || isPlainEncoding(coding))
     if (!this.isStream) return
     const message = typeof reason === 'string' ? reason : res.statusMessage
     validateHead(message, this.given, entries)

@@ -356,9 +356,10 @@ export class ResponseCapture
     process.nextTick(headDue, this)
   }
 
-  /** The endpoint's own head has been made, or is about to be, and is due by `headDue`. */
-  takeHeaded(capture: Capture): void {
+  /** The endpoint's own head has been made, or is about to be; it is due by `headDue`, or sent. */
+  takeHeaded(capture: Capture, isSent = false): void {
     this.#step('take')
+    if (isSent) this.#step('begin')
     this.#capture = capture
     this.#holdEvents()
   }

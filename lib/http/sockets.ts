@@ -57,6 +57,28 @@ export function whenClosed(socket: Socket, listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
+/** What goes on without its client, if that leaves. */
+interface Left {
+  clientLeaves(): void
+}
+
+const firstToHear = new WeakMap<Socket, { call: Left | undefined }>()
+
+/**
+ * Tells that the client of a connection leaves before Node, or anybody else, does anything about
+ * it. `undefined`: nobody is told any more.
+ */
+export function hearFirst(socket: Socket, call: Left | undefined): void {
+  let heard = firstToHear.get(socket)
+  if (heard === undefined) {
+    const first: { call: Left | undefined } = { call }
+    const hear = (): void => first.call?.clientLeaves()
+    for (const event of ['end', 'error', 'close']) socket.prependListener(event, hear)
+    firstToHear.set(socket, (heard = first))
+  }
+  heard.call = call
+}
+
 /** A function of its own, so that a socket does not keep the first listener until it closes. */
 function listenersOf(socket: Socket): Set<() => void> {
   const listeners = new Set<() => void>()

@@ -1,4 +1,5 @@
 // One client connection: a cursor that pulls from a stream's log, without a queue.
+import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { firstBlock, KEEP_ALIVE_COMMENT, lastBlock } from '../protocol/sse-writer.js'
@@ -149,6 +150,18 @@ export class Connection implements Reader, SegmentReader, Stallable {
 
   finish(): void {
     this.flush()
+  }
+
+  /** Its client was given all that there is before, and `hasFirst`: the first block, too. */
+  hasGiven(hasFirst: boolean): void {
+    const { stream } = this
+    this.#isFirst = !hasFirst
+    while (this.#cursor < stream.log.last) {
+      const batch = stream.log.read(this.#cursor)
+      this.#cursor = batch.last
+      stream.markWritten(batch, now())
+    }
+    this.#startTimers()
   }
 
   comment(bytes: Uint8Array, retained: Retained): void {

@@ -29,7 +29,8 @@ export class Records {
   readonly #gone: (record: Record, isEviction: boolean) => boolean
   /** All of them, with their bytes and without. */
   readonly #all = new Map<string, Record>()
-  #kept = 0
+  /** How many are kept with their bytes. */
+  size = 0
   readonly #chains = new Chains()
   readonly #tombstones: Budget<Record>
 
@@ -44,11 +45,6 @@ export class Records {
     this.#tombstones = new Budget(TOMBSTONE_ROOM + limits.maxStreams * TOMBSTONE_SIZE, {
       evict: record => this.#forget(record)
     })
-  }
-
-  /** How many are kept with their bytes. */
-  get size(): number {
-    return this.#kept
   }
 
   /** The size of all tombstones together. */
@@ -73,7 +69,7 @@ export class Records {
     const { size } = record
     this.#budget.holdAnyway(record.owner, size, size + this.#limits.place)
     this.#all.set(record.id, record)
-    this.#kept++
+    this.size++
     this.#chains.add(record)
     this.#rank(record)
   }
@@ -95,7 +91,7 @@ export class Records {
   drop(record: Record, isEviction = false): void {
     if (!record.isKept) return
     const { owner, size } = record
-    this.#kept--
+    this.size--
     this.#chains.delete(record)
     this.#budget.withdraw(record)
     this.#budget.release(owner, size, size + this.#limits.place)
@@ -152,7 +148,7 @@ export class Records {
     record.touch()
     const { owner } = record
     const tombstones = this.#tombstones
-    while (this.#all.size - this.#kept > this.#limits.maxStreams)
+    while (this.#all.size - this.size > this.#limits.maxStreams)
       if (!tombstones.evict(owner, { isUrgent: true })) break
     tombstones.holdAnyway(owner, sizeOfTombstone(record))
     tombstones.offer(record)

@@ -11,6 +11,7 @@ import { LARGEST_SEGMENT } from './segment.js'
 import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
 import {
+  type Announced,
   isForgotten,
   type Producer,
   type RegistryLimits,
@@ -27,9 +28,14 @@ type StreamEventName =
   'created' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned' | 'evicted'
 type StreamEventListener = (
   name: StreamEventName,
-  stream: Stream | Record,
+  stream: Announced,
   error: StreamError | undefined
 ) => void
+
+interface Streamless extends Announced {
+  /** Bytes of its events. */
+  readonly size: number
+}
 
 interface RegistryCounts extends RunningCounts {
   readonly finished: number
@@ -53,7 +59,9 @@ export class StreamRegistry implements StreamHost<Stream> {
   readonly budget: Budget<Stream | Record | Holding>
   /** What each stream and each record weighs beside its bytes. */
   readonly #place: number
-  readonly index = new StreamIndex()
+  readonly #index = new StreamIndex()
+  /** Gives a stream to the calls that have none yet: all, or the one with this id. */
+  onLook: (id?: string) => void = () => undefined
   readonly #notify: StreamEventListener
   readonly #sessions: KnownSessions | undefined
   readonly #running: RunningStreams
@@ -82,7 +90,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.budget = new Budget(limits.maxBytes, { evict: holding => this.#evict(holding) })
     this.#running = new RunningStreams(limits.maxStreams, this.budget)
     this.#records = new Records({ ...limits, place }, this.budget, (record, isEviction) => {
-      this.index.forget(record)
+      this.#index.forget(record)
       if (isEviction) this.evicted(record)
       remember?.(record)
       return remember === undefined
@@ -99,13 +107,25 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#running.add(stream)
     this.#sweep.begin()
     if (init.isUnknown === true) return stream
-    this.index.add(stream)
-    this.announce(stream)
+    this.#index.add(stream)
+    if (init.begunAt === undefined) this.announce(stream)
     return stream
   }
 
+  /** A call runs without a stream, for which `hasRoom` was asked; it is announced next. */
+  begin(call: Streamless): void {
+    this.budget.holdAnyway(call.owner, call.size, call.size + this.#place)
+    this.#running.begin(call.owner)
+  }
+
+  /** It has ended, or gets a stream. */
+  end({ owner, size }: Streamless): void {
+    this.budget.release(owner, size, size + this.#place)
+    this.#running.end(owner)
+  }
+
   /** Tells operators of a stream. Called by whoever opens one that is `isUnknown`, or gathered. */
-  announce(stream: Stream | Record): void {
+  announce(stream: Announced): void {
     this.#notify('created', stream, undefined)
   }
 
@@ -121,6 +141,7 @@ export class StreamRegistry implements StreamHost<Stream> {
 
   /** `ended`: nobody reads it any more. */
   find(id: string): Here<Stream, Record> {
+    this.onLook(id)
     const stream = this.#running.get(id) ?? this.#read.get(id)
     if (stream !== undefined) return { kind: 'local', value: stream }
     const record = this.#records.find(id)
@@ -141,7 +162,13 @@ export class StreamRegistry implements StreamHost<Stream> {
     return [...this.#records.since(time), ...read]
   }
 
+  get index(): StreamIndex {
+    this.onLook()
+    return this.#index
+  }
+
   get running(): Pick<RunningStreams, 'failCalls' | 'whenCallsOver' | typeof Symbol.iterator> {
+    this.onLook()
     return this.#running
   }
 
@@ -172,8 +199,8 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** Drops a stream that turned out not to be ours to keep, as if it had never been. */
   forget(stream: Stream): void {
     this.#remove(stream)
-    this.index.ended(stream)
-    this.index.forget(stream)
+    this.#index.ended(stream)
+    this.#index.forget(stream)
     stream.forget()
     this.#running.checkCalls()
   }
@@ -186,6 +213,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   counts(): RegistryCounts {
+    this.onLook()
     return {
       ...this.#running.counts(),
       finished: this.#finished,
@@ -201,6 +229,7 @@ export class StreamRegistry implements StreamHost<Stream> {
 
   /** Streams without their client are abandoned after `abandonAfter` ms, unless `Infinity`. */
   beginClosing(abandonAfter: number): void {
+    this.onLook()
     this.#sweep.close()
     this.#isClosing = true
     this.#mayMove = abandonAfter === Infinity
@@ -234,7 +263,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   namePing(stream: Stream): string {
-    return this.index.namePing(stream)
+    return this.#index.namePing(stream)
   }
 
   waiting(stream: Stream): void {
@@ -243,7 +272,7 @@ export class StreamRegistry implements StreamHost<Stream> {
 
   ended(stream: Stream, error: StreamError | undefined): void {
     this.#running.delete(stream)
-    this.index.ended(stream)
+    this.#index.ended(stream)
     if (!stream.isFollowed || isForgotten(stream)) this.#dissolve(stream)
     else {
       this.#read.set(stream.id, stream)
@@ -268,13 +297,13 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#remove(stream)
     // No client can come back to a stream that lasts no longer than its connection.
     if (stream.isEphemeral) {
-      this.index.forget(stream)
+      this.#index.forget(stream)
       stream.dispose(isEviction)
       if (isEviction) this.evicted(stream)
       return
     }
     const record = stream.dissolve(isKept, isEviction)
-    this.index.replace(stream, record)
+    this.#index.replace(stream, record)
     if (isKept) this.#records.keep(record)
     else this.#records.remember(record, isEviction)
     this.#sweep.begin()
@@ -288,7 +317,7 @@ export class StreamRegistry implements StreamHost<Stream> {
       if (!this.budget.evict(owner, { ranks: ENDED }) && !this.#evictIdleListener(owner))
         return false
     }
-    return this.budget.makeRoom(owner, 1)
+    return this.budget.has(owner, 1) || this.budget.makeRoom(owner, 1)
   }
 
   #evict(holding: Stream | Record | Holding): void {
@@ -442,15 +471,13 @@ class RunningStreams implements Iterable<Stream> {
   readonly #budget: Pick<Budget, 'sizeOf'>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   #listening = 0
+  /** With calls that have no stream. */
+  size = 0
 
   /** @param budget what each owner has of all that is held. */
   constructor(max: number, budget: Pick<Budget, 'sizeOf'>) {
     this.places = new Budget(max, { mostOfOwner: timesTheRest(FACTOR) })
     this.#budget = budget
-  }
-
-  get size(): number {
-    return this.#streams.size
   }
 
   [Symbol.iterator](): Iterator<Stream> {
@@ -461,8 +488,18 @@ class RunningStreams implements Iterable<Stream> {
     return this.#streams.get(id)
   }
 
+  begin(owner: string): void {
+    this.places.holdAnyway(owner, 1)
+    this.size++
+  }
+
+  end(owner: string): void {
+    this.places.release(owner, 1)
+    this.size--
+  }
+
   add(stream: Stream): void {
-    this.places.holdAnyway(stream.owner, 1)
+    this.begin(stream.owner)
     this.#streams.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
   }
@@ -471,7 +508,7 @@ class RunningStreams implements Iterable<Stream> {
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
-    this.places.release(stream.owner, 1)
+    this.end(stream.owner)
     return true
   }
 

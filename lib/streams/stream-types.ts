@@ -60,6 +60,17 @@ export interface StreamInit extends StreamIdentity {
   readonly callKey?: string | undefined
   /** Room for it has been asked for before, and is there. */
   readonly hasRoom?: boolean
+  /** When the call began that had no stream before, of which operators were told. */
+  readonly begunAt?: number | undefined
+}
+
+/** What operators are told of a stream, of its record, and of a call that has none yet. */
+export interface Announced extends StreamIdentity {
+  readonly sessionId: string | undefined
+  readonly state: StreamState
+  readonly isEnded: boolean
+  readonly begunAt: number
+  readonly connections: number
 }
 
 /** Pulls from a stream, which only tells it when there is something to read. */

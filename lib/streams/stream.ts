@@ -43,7 +43,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
   readonly isEphemeral: boolean
   readonly callKey: string | undefined
   /** When it was opened, in milliseconds of `now()`. */
-  readonly begunAt = now()
+  readonly begunAt: number
   readonly log: EventLog
   readonly readers: StreamReaders
   /** The endpoint's own id of the last event, by which it goes on with a listen channel. */
@@ -84,6 +84,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
     this.isHandshake = init.isHandshake === true
     this.isEphemeral = init.isEphemeral === true
     this.callKey = init.callKey
+    this.begunAt = init.begunAt ?? now()
     const { limits } = host
     const named = this.isEphemeral ? undefined : this
     this.log = new EventLog(named, host.budget, init.owner, limits.maxStreamBytes)

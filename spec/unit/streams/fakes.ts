@@ -7,9 +7,9 @@ import type { StreamError } from '../../../lib/protocol/errors.js'
 import type { Message, RequestId } from '../../../lib/protocol/json-rpc.js'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
 import type { Retained } from '../../../lib/streams/retained.js'
-import type { Record } from '../../../lib/streams/record.js'
 import type { Stream } from '../../../lib/streams/stream.js'
 import type {
+  Announced,
   Producer,
   Reader,
   RegistryLimits,
@@ -52,7 +52,7 @@ export interface FakeTable {
 
 export function newTable(limits: Partial<RegistryLimits> = {}): FakeTable {
   const notices: Notice[] = []
-  const note = (name: string, stream: Stream | Record, error: StreamError | undefined) =>
+  const note = (name: string, stream: Announced, error: StreamError | undefined) =>
     notices.push({ name, id: stream.id, code: error?.code })
   return { table: new StreamRegistry({ ...LIMITS, ...limits }, note), notices }
 }
