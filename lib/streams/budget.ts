@@ -84,9 +84,9 @@ export type Counter = Pick<Budget, 'hold' | 'holdAnyway' | 'release' | 'offer' |
 
 /**
  * One limit for all owners. Where it is reached, what was offered goes: of the owner that has most;
- * of one owner, and of owners that have equally much, the lowest rank; of one rank, what was offered
- * longest ago. Nobody makes room for an owner that has more. What owners have is compared by powers
- * of two.
+ * of one owner, and of owners that have equally much, the lowest rank; of one rank, the one that was
+ * offered longest ago. Nobody makes room for an owner that has more. What owners have is compared by
+ * powers of two.
  */
 export class Budget<T extends Owned = Holding> {
   readonly max: number
@@ -129,8 +129,8 @@ export class Budget<T extends Owned = Holding> {
   }
 
   /**
-   * Counts so much more for an owner, if there is room or some can be made. `weight`: what it counts
-   * for in comparison with other owners.
+   * Counts so much more for an owner, if there is room or some can be made. `weight`: what counts in
+   * comparison with other owners.
    */
   hold(owner: string, amount: number, weight = amount): boolean {
     if (!this.has(owner, amount) && !this.makeRoom(owner, amount)) return false
@@ -213,7 +213,7 @@ export class Budget<T extends Owned = Holding> {
     return account
   }
 
-  /** All at once: where a key comes and goes in a large `Map`, V8 looks at all its former entries. */
+  /** All at once: where a key comes and goes in a large `Map`, V8 looks at all former entries. */
   #forgetEmpty(): void {
     for (const [owner, { size, shares }] of this.#accounts)
       if (size === 0 && shares.length === 0) this.#accounts.delete(owner)

@@ -319,7 +319,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
     budget.offer(this.#request, RANKS.request(bytes))
   }
 
-  /** Its end runs code of the endpoint's, and whoever needs the room is in the middle of a write. */
+  /** Its end runs code of the endpoint's, and who needs the room is in the middle of a write. */
   evictRequest(): void {
     this.#letGoOfRequest()
     this.#host.evicted(this)
