@@ -107,7 +107,10 @@ export default defineConfig(
     extends: [tseslint.configs.recommendedTypeCheckedOnly],
     plugins: { 'import-x': importX },
     languageOptions: {
-      parserOptions: { project: './.config/tsconfig.lint.json', tsconfigRootDir: process.cwd() }
+      parserOptions: {
+        project: ['./.config/tsconfig.lint.json', './lib/inspector/page/tsconfig.json'],
+        tsconfigRootDir: process.cwd()
+      }
     },
     settings: {
       'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
@@ -350,6 +353,17 @@ export default defineConfig(
     // It sees what applications can see.
     files: ['lib/inspector/**'],
     rules: imports([arrow('inspector', ['access', 'index.js'])])
+  },
+  {
+    // For browsers; of the rest it knows what it is told.
+    files: ['lib/inspector/page/**'],
+    rules: {
+      ...imports([
+        noNode,
+        { regex: '^(?!\\.\\./feed\\.js$)', message: 'The page imports the type of its news only.' }
+      ]),
+      'no-restricted-globals': ['error', ...noGlobals]
+    }
   },
   {
     files: ['lib/command/**'],

@@ -1,6 +1,7 @@
 // How dist/ is built.
 import { readdirSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
+import { pageAsText } from './page.js'
 
 // Packages that cannot be required, or not be bundled again: they are built in.
 const INCLUDED = ['cookie', 'cookie-parser', 'cookie-signature', 'etag', 'mime', 'nanoid', 'obug']
@@ -65,7 +66,7 @@ export default [
     dts: true,
     clean: ['!command/**'],
     noExternal: INCLUDED.map(name => new RegExp(`^${name}(?:/|$)`)),
-    esbuildPlugins: [builtinsAsImports],
+    esbuildPlugins: [builtinsAsImports, pageAsText],
     banner: {
       js: `/* Includes, by the MIT License, whose text is in LICENSE: ${INCLUDED.map(noticeOf).join('; ')} */`
     }

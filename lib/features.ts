@@ -61,13 +61,12 @@ function answerLimits(settings: Settings): IdempotencyLimits {
 
 /** `undefined`: there are neither resume tokens nor the rounds of `disconnectAfter`. */
 function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
-  const { disconnectAfter, maxRounds, maxStreams, maxStreamBytes, window } = settings
+  const { disconnectAfter, maxStreams, maxStreamBytes, window } = settings
   if (settings.resumeTokens === false && disconnectAfter === null) return undefined
   const tokens = settings.resumeTokens === false ? NO_TOKENS : settings.resumeTokens
   return {
     areOn: settings.resumeTokens !== false,
     shedAfter: disconnectAfter,
-    maxRounds,
     after: tokens.after,
     offer: tokens.offer,
     methods: tokens.methods === 'all' ? 'all' : new Set(tokens.methods),

@@ -259,10 +259,7 @@ function registryLimits(settings: Settings): RegistryLimits {
     maxEventBytes: settings.maxBytes,
     maxBytes: settings.maxBytes,
     maxStreams: settings.maxStreams,
-    handOff:
-      settings.handoff === 'never'
-        ? undefined
-        : new HandOffTimes(settings.handoffQuiet, settings.handoffAfter),
+    handOff: settings.handoff === 'never' ? undefined : new HandOffTimes(settings.handoffAfter),
     abandonAfter: abandonAfterOf(settings)
   }
 }

@@ -72,4 +72,4 @@ function rangesIn(accept: string | undefined): Ranges {
 }
 
 /** Characters of a field or a query that are parsed at most, as in the heads that Node accepts. */
-export const LONGEST_FIELD = 16 * 1024
+export const LONGEST_FIELD = 16_384

@@ -197,7 +197,7 @@ class EndpointResumption implements NumberedEvents {
     if (statusCode === 200 && isStream) return this.#read(response)
     response.destroy()
     this.#parts.debug('the endpoint has closed its stream, and goes on with %d', statusCode)
-    if (isPassing(statusCode)) this.#tryAgain()
+    if (isTemporary(statusCode)) this.#tryAgain()
     else this.#refused()
   }
 
@@ -233,7 +233,7 @@ class EndpointResumption implements NumberedEvents {
 }
 
 /** The endpoint has not noticed its own end, or is overloaded. */
-function isPassing(status: number): boolean {
+function isTemporary(status: number): boolean {
   return status === 409 || status === 429 || status >= 500
 }
 

@@ -96,15 +96,15 @@ class SecondListener implements SecondChannel {
 class RefusalCapture implements Capture {
   readonly isFull = false
   readonly #response: ResponseCapture
-  readonly #begin: () => void
+  readonly #follow: () => void
 
-  constructor(response: ResponseCapture, begin: () => void) {
+  constructor(response: ResponseCapture, follow: () => void) {
     this.#response = response
-    this.#begin = begin
+    this.#follow = follow
   }
 
   begin(): void {
-    this.#begin()
+    this.#follow()
   }
 
   write(): boolean {

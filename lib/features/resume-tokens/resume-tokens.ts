@@ -31,7 +31,14 @@ import {
 } from './token-request.js'
 import type { CallStore } from './call-store.js'
 import { addHints } from './duration-hints.js'
-import { comeAgain, interimOf, mayBeShed, requestStateOf, SHED_METHODS } from './interim-result.js'
+import {
+  comeAgain,
+  interimOf,
+  mayBeShed,
+  MOST_ROUNDS,
+  requestStateOf,
+  SHED_METHODS
+} from './interim-result.js'
 import { HttpReply } from './http-reply.js'
 import { Call } from './call.js'
 import { refusalOf } from './token-fault.js'
@@ -203,12 +210,11 @@ export class ResumeTokens implements Feature {
     answerJson(res, 200, refusalOf(null, 'token-invalid'))
   }
 
-  /** After `maxRounds`, its client would not send it again: it waits with its connection. */
+  /** After so many rounds, its client would not send it again: it waits with its connection. */
   #waitOf(call: Call, ask: Ask): number {
     const { rounds } = call
     if (rounds === undefined) return waitOf(this.#calls.settings, ask)
-    const { shedAfter, maxRounds } = this.#calls.settings
-    return rounds < maxRounds ? (shedAfter ?? 0) : LONGEST_TIMEOUT
+    return rounds < MOST_ROUNDS ? (this.#calls.settings.shedAfter ?? 0) : LONGEST_TIMEOUT
   }
 
   /** Refuses a batch (2025-03-26) as a whole: the endpoint cannot be given a part of it. */

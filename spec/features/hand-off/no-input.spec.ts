@@ -3,6 +3,7 @@
 
 import { beforeEach, describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
+import { QUIET } from '../../../lib/features/hand-off/hand-off.js'
 import { happenings } from '../../helpers/happenings.js'
 import { callTool, get, headersFor, initializeSession, post } from '../../helpers/mcp.js'
 import { serve, streamUrl } from '../../helpers/serve.js'
@@ -12,7 +13,7 @@ import { callRun, CAPABILITIES, sdkThatAsks } from './sdk-v1.js'
 
 beforeEach(stopTheClock)
 const MAX = 5
-const OPTIONS = { resumeInterval: { min: 0, max: MAX }, handoffQuiet: 1, retry: 1 }
+const OPTIONS = { resumeInterval: { min: 0, max: MAX }, retry: 1 }
 const UNANSWERED = {
   code: -31000,
   message: expect.stringContaining('did not answer in time') as unknown as string,
@@ -39,7 +40,7 @@ async function waiting(
   const headers = { ...ANNOUNCED, ...headersFor({ session, auth: 'alice' }) }
   const first = await post(served.url, callTool(1, 'any'), headers)
   await first.nextMessage()
-  jest.advanceTimersByTime(1)
+  jest.advanceTimersByTime(QUIET)
   await first.ended
   expect(served.streams.stats().waiting).toBe(1)
   return { ...served, endpoint, errors, first, headers, link: streamUrl(first, served.url) }
@@ -137,7 +138,7 @@ describe('a call whose client does not answer', () => {
     jest.advanceTimersByTime(MAX * 1000 - 1)
     const part = await post(link, [yes('a')], headers)
     expect(part.status).toBe(200)
-    jest.advanceTimersByTime(1)
+    jest.advanceTimersByTime(QUIET)
     await part.ended
     jest.advanceTimersByTime(MAX * 1000 - 1)
     await turn()
@@ -200,7 +201,7 @@ describe('the official endpoint', () => {
     const { headers } = await initializeSession(url, '2025-11-25', ANNOUNCED, CAPABILITIES)
     const first = await post(url, callRun(1, 'all at once'), headers)
     for (let i = 0; i < 3; i++) await first.nextMessage()
-    jest.advanceTimersByTime(1)
+    jest.advanceTimersByTime(QUIET)
     await first.ended
     jest.advanceTimersByTime(MAX * 1000)
     const run = await endpoint.log.ended.nth(1)

@@ -274,25 +274,16 @@ describe('a call that is handed off', () => {
   })
 })
 
-describe('the option handoffQuiet', () => {
+describe('the quiet before a hand-off', () => {
   it('counts from the last event on: a burst of events is delivered on one connection', async () => {
-    const { first } = await waiting(
-      async (call, ask) => {
-        const answers = [ask('a'), ask('b')]
-        call.emit(note('one'))
-        setTimeout(() => call.emit(note('two')), 5)
-        await Promise.all(answers)
-        call.result()
-      },
-      { handoffQuiet: 60 }
-    )
+    const { first } = await waiting(async (call, ask) => {
+      const answers = [ask('a'), ask('b')]
+      call.emit(note('one'))
+      setTimeout(() => call.emit(note('two')), 5)
+      await Promise.all(answers)
+      call.result()
+    })
     expect(gist(first)).toEqual(['a', 'b', 'one', 'two'])
-  })
-
-  it('may be 0', async () => {
-    const { first, resume } = await waiting(undefined, { handoffQuiet: 0 })
-    expect([first.ending, gist(first)]).toEqual(['end', ['a']])
-    expect((await resume(lastId(first))).status).toBe(204)
   })
 
   it('does not keep a call that goes on reporting from being handed off', async () => {
@@ -305,7 +296,7 @@ describe('the option handoffQuiet', () => {
       clearInterval(noise)
       call.result()
     })
-    const { url } = await serve(endpoint, { ...QUICK, handoffQuiet: 10 })
+    const { url } = await serve(endpoint, QUICK)
     const first = await post(url, callTool(1, 'any'), ANNOUNCED)
     const received = new Awaitable<Json>()
     const collect = (stream: OpenStream) => received.push(...gist(stream))
