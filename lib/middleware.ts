@@ -138,7 +138,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
   }
   // Before more is read of them: `expectProperties` says what this saves behind Express.
   expectPatches(req, res)
-  instance.others?.noteServer(req)
+  instance.others?.arrived(req, res)
   if (instance.isClosing) closeAfter(req, res)
   const identity = identify(instance, req, res)
   const pass = req.readableFlowing === true ? holdBody(req, res, next) : next

@@ -224,7 +224,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { profile } = request
     if (!profile.taken && this.#runStream?.onAnswered === undefined)
       return this.#leave('revision without resumption')
-    if (instance.isClosing) return this.#leave('closing')
+    if (request.isLate) return this.#leave('closing')
     const sessionId = this.#sessionIn(head)
     if (sessionId !== undefined && isOversizedId(sessionId))
       return this.#leave('a session id that is too long to be remembered')
@@ -243,6 +243,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   #mayGather(sessionId: string | undefined): boolean {
     const { instance, facts, method } = this.request
     return (
+      !instance.isClosing &&
       this.#live === undefined &&
       this.#runStream === undefined &&
       method === 'POST' &&
