@@ -126,7 +126,7 @@ describe('an answer in a session that has moved', () => {
     const { command } = backplane
     backplane.command = async one => {
       const said = await command.call(backplane, one)
-      if (!one.includes('NX')) return said
+      if (!(one as readonly unknown[]).includes('NX')) return said
       isClaimed.open()
       await known.opened
       return said
@@ -135,7 +135,7 @@ describe('an answer in a session that has moved', () => {
     await isClaimed.opened
     const second = all.call(2, 3)
     // It has come there, and waits.
-    await until(() => all.members[1]!.streams.stats().backplane!.accepted > 0)
+    await until(() => all.members[1]!.streams.stats().backplane!['accepted']! > 0)
     for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
     known.open()
     const calls = [await all.nth(1, 1), await all.nth(1, 2)]
