@@ -1,13 +1,13 @@
 // One instance of a service, in a process of its own, that is stopped as the page on operations
 // says. Prints `taken` with the key of each call that comes here, and `begun` where its tool runs.
 //
-//   node instance.cjs '{ "redis": <url>, "port": <port>, "door": true, "module": "esm" | "cjs",
+//   node instance.cjs '{ "redis": <url>, "port": <port>, "door": true, "lease": 3000, "module": "esm" | "cjs",
 //     "eventStore": false }'
 
 const { randomUUID } = require('node:crypto')
 const { setTimeout: sleep } = require('node:timers/promises')
 
-const { redis, port, door, module: kind, eventStore } = JSON.parse(process.argv[2])
+const { redis, port, door, lease, module: kind, eventStore } = JSON.parse(process.argv[2])
 const load = id => (kind === 'cjs' ? Promise.resolve(require(id)) : import(id))
 const secret = 'a secret of the specs'
 
@@ -25,7 +25,7 @@ async function main() {
   const { sessions } = await load('express-mcp-streams/sessions')
 
   const streams = mcpStreams({
-    backplane: redisBackplane({ client: createClient({ url: redis }), secret, lease: 3000 }),
+    backplane: redisBackplane({ client: createClient({ url: redis }), secret, lease }),
     retry: 100,
     ...(door && { sessions: sessions({ secret }) })
   })
@@ -80,7 +80,7 @@ async function main() {
   const listener = app.listen(port, '127.0.0.1')
   process.once('SIGTERM', async () => {
     const closed = new Promise(resolve => listener.close(resolve))
-    await streams.close({ drain: 20_000 })
+    await streams.close({ drain: 60_000 })
     await closed
   })
 }

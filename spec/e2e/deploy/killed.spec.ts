@@ -5,7 +5,8 @@ import { sleep } from '../../helpers/sleep.js'
 import { CLIENTS, fleet, isHere, TIMES } from './fleet.js'
 import { load, type Outcome } from './load.js'
 
-/** Milliseconds within which clients are told. */
+const LEASE = 4500
+/** Milliseconds, about twice the lease, within which clients are told. */
 const TOLD = 10_000
 /** Milliseconds in which a call has at least the head of its answer. */
 const ON_ITS_WAY = 2000
@@ -14,7 +15,7 @@ const describeHere = isHere ? describe : describe.skip
 
 describeHere('an instance that is killed (SKIPPED without nginx or Redis, but not in CI)', () => {
   it('loses its own calls, of which each client is told soon', async () => {
-    const all = await fleet(true)
+    const all = await fleet(true, LEASE)
     const clients = await load(all.url, CLIENTS, TIMES, false)
     await sleep(6000)
     const killed = all.first[0]!
