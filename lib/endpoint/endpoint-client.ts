@@ -5,6 +5,7 @@ import { nanoid } from 'nanoid'
 import { faultMessage } from '../protocol/errors.js'
 import { isObject, type Message } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
+import { EVENT_STREAM, JSON_TYPE } from '../protocol/media-types.js'
 import { Timer } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
 import { memoryConnection } from '../http/loopback.js'
@@ -173,19 +174,18 @@ export function serverOf(req: IncomingMessage): Server {
   )
 }
 
-/** Headers about the request that came, or its connection, and not about its client. */
-const OF_THIS_REQUEST = new RegExp(
-  '^(?:accept|accept-encoding|connection|content-.*|expect|idempotency-key|if-.*|keep-alive|' +
-    'last-event-id|mcp-(?:method|name)|prefer|range|te|trailer|transfer-encoding|upgrade|' +
-    // What stands for another method than POST: a cancelled stream would end its session.
-    'x-http-method(?:-override)?|x-method-override)$',
-  'i'
-)
-
-/** The same, where it is that request that is sent again. */
+/** Headers about the connection that the request has come over, and the form of its body. */
 const OF_THIS_CONNECTION = new RegExp(
   '^(?:accept-encoding|connection|content-.*|expect|keep-alive|te|trailer|transfer-encoding|' +
     'upgrade)$',
+  'i'
+)
+
+/** About the request itself, and not about its client. */
+const OF_THIS_REQUEST = new RegExp(
+  '^(?:accept|idempotency-key|if-.*|last-event-id|mcp-(?:method|name)|prefer|range|' +
+    // What stands for another method than POST: a cancelled stream would end its session.
+    'x-http-method(?:-override)?|x-method-override)$',
   'i'
 )
 
@@ -202,9 +202,6 @@ export function showSession(req: IncomingMessage, id: string | undefined): void 
   replaceHeader(req, 'mcp-session-id', id)
 }
 
-const JSON_TYPE = 'application/json'
-const EVENT_STREAM = 'text/event-stream'
-
 /** Repeated headers stay repeated. `length`: of the message; `undefined`: a GET. */
 function headersFor(
   req: IncomingMessage,
@@ -215,10 +212,12 @@ function headersFor(
   const { [SENT]: sent } = req as Shown
   const others = sent === undefined ? added : ['Mcp-Session-Id', sent, ...added]
   const given = new Set(others.filter((_, i) => i % 2 === 0).map(name => name.toLowerCase()))
-  const dropped = isSentAgain ? OF_THIS_CONNECTION : OF_THIS_REQUEST
   const headers = headersWhere(
     req.rawHeaders,
-    name => !dropped.test(name) && !given.has(name.toLowerCase())
+    name =>
+      !OF_THIS_CONNECTION.test(name) &&
+      (isSentAgain || !OF_THIS_REQUEST.test(name)) &&
+      !given.has(name.toLowerCase())
   )
   if (!isSentAgain)
     headers.push('Accept', length === undefined ? EVENT_STREAM : `${JSON_TYPE}, ${EVENT_STREAM}`)

@@ -1,4 +1,5 @@
 // How a response of ours becomes what a reader writes to.
+import { JSON_TYPE } from '../protocol/media-types.js'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type KeptText, sizeOf } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
@@ -76,7 +77,7 @@ export function answerWhole(context: RequestContext, json: string, kept?: KeptTe
   if (!claim(res)) return
   const answer = outgoing.answerOf(json, kept)
   res.writeHead(200, {
-    'Content-Type': 'application/json',
+    'Content-Type': JSON_TYPE,
     'Cache-Control': 'no-store',
     'Content-Length': sizeOf(answer)
   })

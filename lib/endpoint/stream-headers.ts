@@ -1,4 +1,5 @@
 // The heads of responses that carry a stream.
+import { EVENT_STREAM } from '../protocol/media-types.js'
 import type { ServerResponse } from 'node:http'
 import { formatStreamName, type StreamName } from '../protocol/event-id.js'
 import { formatLink, STREAM_RELATION, streamTarget } from '../protocol/link-header.js'
@@ -19,7 +20,7 @@ interface Headers {
 }
 
 export const EVENT_STREAM_HEAD = {
-  'Content-Type': 'text/event-stream',
+  'Content-Type': EVENT_STREAM,
   'Cache-Control': 'no-cache, no-transform',
   'X-Accel-Buffering': 'no'
 }
@@ -39,7 +40,7 @@ export function writeStreamHead(
   const { res } = context
   if (!claim(res)) return false
   res.statusCode = 200
-  res.setHeader('Content-Type', 'text/event-stream')
+  res.setHeader('Content-Type', EVENT_STREAM)
   const headers = { res, methods: res }
   setSessionHeader(context, found.sessionId, headers)
   setStreamHeaders(context, formatStreamName(name), headers)

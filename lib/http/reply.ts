@@ -1,5 +1,6 @@
 // Answers of ours, after an asynchronous step: middleware in front may have answered meanwhile, and
 // what fails in it must not end the process.
+import { JSON_TYPE } from '../protocol/media-types.js'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { isOfNetwork } from './sockets.js'
@@ -103,12 +104,7 @@ export function answerJson(
   json: string,
   headers: OutgoingHttpHeaders = {}
 ): void {
-  answer(
-    res,
-    status,
-    { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', ...headers },
-    json
-  )
+  answer(res, status, { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', ...headers }, json)
 }
 
 /** Without a request (`id` is `null`), the status has to say that it is an error. */
