@@ -1,0 +1,327 @@
+// A world, and a client in it that knows what it has read: what words of a conversation work on.
+
+import type { RequestHandler } from 'express'
+import type { Server } from 'node:http'
+import { jest } from '@jest/globals'
+import type { McpStreams, McpStreamsOptions, McpStreamsStats } from '../../../lib/index.js'
+import { cluster } from '../backplane/cluster.js'
+import { isMessage, type Block } from '../blocks.js'
+import { rawEndpoint, type RawCall } from '../endpoints/raw.js'
+import { sdkV1Stateful, sdkV1Stateless } from '../endpoints/sdk-v1.js'
+import { sdkV2Handler, sdkV2Stateful } from '../endpoints/sdk-v2.js'
+import type { ToolContext } from '../endpoints/tools.js'
+import { Awaitable } from '../gate.js'
+import type { Handler } from '../listen.js'
+import * as mcp from '../mcp.js'
+import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '../open-stream.js'
+import { serve } from '../serve.js'
+import { Run, type Script } from './endpoint.js'
+
+export const SERVERS = {
+  'by hand': undefined,
+  'SDK v1': sdkV1Stateful,
+  'SDK v1 stateless': sdkV1Stateless,
+  'SDK v2': sdkV2Stateful,
+  'SDK v2 handler': (options: object) => sdkV2Handler({ ...options, responseMode: 'sse' })
+}
+
+/** What the client sends with each request; what is not given here is not sent. */
+export interface Client extends mcp.HeaderOptions {
+  headers?: Record<string, string | undefined> | undefined
+}
+
+export interface World extends Client {
+  /** Its revision. Default: 2025-11-25; `''`: it names none. */
+  version?: string
+  /** Begins a session before it calls. */
+  session?: string
+  /** What it declares there. */
+  capabilities?: object
+  /** Who has written the endpoint. Default: we, by hand. */
+  server?: keyof typeof SERVERS
+  /** What the endpoint does with each request; with a list of lists, with the nth. */
+  endpoint?: Script | readonly Script[]
+  /** What a GET of the endpoint gets. Default: the same. */
+  channel?: Script
+  options?: McpStreamsOptions
+  inFront?: RequestHandler[]
+  /** How many, on one backplane. Default: one, without. */
+  instances?: number
+  /** Time stands still but for `pass`. */
+  clock?: 'stopped'
+}
+
+/** A request of the client's. */
+export interface Sent extends Client {
+  url?: string
+  method?: string
+  body?: unknown
+  /** Which instance. */
+  at?: number
+}
+
+/** A response of which the client has read so many events. */
+export class Wire {
+  readonly response: OpenStream
+  read = 0
+
+  constructor(response: OpenStream) {
+    this.response = response
+  }
+
+  /** What the client has read: all, once it is over and nobody has left. */
+  get blocks(): Block[] {
+    const { ending, events } = this.response
+    return ending === undefined || ending === 'destroyed' ? events.slice(0, this.read) : events
+  }
+
+  get messages(): Json[] {
+    return this.blocks.filter(isMessage).flatMap(({ data }) => JSON.parse(data!))
+  }
+}
+
+export class Talk {
+  readonly urls: string[]
+  readonly streams: McpStreams
+  /** Of all instances. */
+  readonly all: McpStreams[]
+  readonly server: Server
+  /** Requests that the endpoint's script runs for, in order. */
+  readonly runs: Awaitable<Run>
+  /** All requests that have come to the endpoint. */
+  readonly requests: Awaitable<RawCall>
+  readonly wires: Wire[] = []
+  readonly world: World
+  /** Which wire the words work on. Default: the newest. */
+  on: number | undefined
+  /** The lines of the client that have begun. */
+  readonly done: string[] = []
+  /** What it sends with everything. */
+  headers: Record<string, string>
+  session: string | undefined
+
+  constructor(
+    world: World,
+    served: Pick<Talk, 'urls' | 'streams' | 'all' | 'server'>,
+    { runs, requests }: Pick<Talk, 'runs' | 'requests'>
+  ) {
+    const { version = '2025-11-25', session: _, headers: own, ...client } = world
+    this.world = world
+    this.urls = served.urls
+    this.streams = served.streams
+    this.all = served.all
+    this.server = served.server
+    this.runs = runs
+    this.requests = requests
+    this.headers = headersOf({ ...client, version, headers: own })
+  }
+
+  get url(): string {
+    return this.urls[0]!
+  }
+
+  get wire(): Wire {
+    const wire = this.wires.at(this.on ?? -1)
+    if (wire === undefined) throw new Error('nothing has been asked yet')
+    return wire
+  }
+
+  get response(): OpenStream {
+    return this.wire.response
+  }
+
+  /** The newest request that the endpoint's script runs for. */
+  get run(): Run {
+    return this.runs.at(-1)!
+  }
+
+  get call(): RawCall {
+    return this.run.call
+  }
+
+  /** The newest wire that has a stream, up to where the words work. */
+  get #streamed(): Wire | undefined {
+    const at = this.on === undefined ? this.wires.length : this.on + 1
+    return this.wires.slice(0, at).findLast(({ response }) => LINK.test(linkOf(response)))
+  }
+
+  get stream(): string {
+    const link = LINK.exec(linkOf(this.#streamed?.response))
+    if (link === null) throw new Error('no response has a stream link')
+    return link[2]!
+  }
+
+  /** The stream URL, as a client resolves it. */
+  get link(): string {
+    return new URL(LINK.exec(linkOf(this.#streamed?.response))![1]!, this.url).href
+  }
+
+  /** The last event id that the client has read of the present stream. */
+  get cursor(): string | undefined {
+    const { stream } = this
+    const ids = this.wires.slice(0, this.on === undefined ? undefined : this.on + 1)
+    return ids
+      .flatMap(({ blocks }) => blocks.map(({ id }) => id))
+      .findLast(id => id?.startsWith(stream))
+  }
+
+  stats(): McpStreamsStats {
+    return this.streams.stats()
+  }
+
+  /** Of all instances. */
+  connections(): number {
+    return this.all.reduce((sum, streams) => sum + streams.stats().connections, 0)
+  }
+
+  /** Sends a request, on a connection of its own, and waits for its head. */
+  async send({ url, method, body, at = 0, ...more }: Sent): Promise<Wire> {
+    const options: OpenStreamOptions = { headers: { ...this.headers, ...headersOf(more) } }
+    if (method !== undefined) options.method = method
+    if (body !== undefined) options.body = body
+    const origin = new URL(this.urls[at]!).origin
+    const wire = new Wire(
+      await openStream((url ?? this.url).replace(/^http:..[^/]*/, origin), options)
+    )
+    this.wires.push(wire)
+    return wire
+  }
+
+  /** Waits for this many more events of the present wire. */
+  async take(n: number): Promise<void> {
+    const { wire } = this
+    while (wire.response.events.length < wire.read + n) await wire.response.next()
+    wire.read += n
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise(setImmediate)
+  }
+
+  /** What the client has seen, wire by wire. */
+  sees(): unknown[] {
+    return this.wires.flatMap(seenOn)
+  }
+
+  /** The ids of all events that it has read, behind their streams'. */
+  ids(): (string | undefined)[] {
+    return this.wires.flatMap(({ blocks }) =>
+      blocks.map(({ id }) => id?.replace(/^[\w-]{21}\./, ''))
+    )
+  }
+
+  /** What has come to the endpoint, and which of its responses were closed before it had ended them. */
+  hears(): string[] {
+    return this.requests.flatMap(call => {
+      const { req, message } = call
+      const name = message?.method ?? (message === undefined ? req.method! : `answer ${message.id}`)
+      return this.runs.some(run => run.call === call && run.wasCut) ? [name, 'close'] : [name]
+    })
+  }
+}
+
+const LINK = /<(\?[^>]*stream=([\w-]{21})[^>]*)>; rel="stream"/
+const linkOf = (response?: OpenStream): string => String(response?.headers.link)
+
+function headersOf({ headers, ...options }: Client): Record<string, string> {
+  return { ...mcp.headersFor(options), ...(headers as Record<string, string>) }
+}
+
+/** The event that begins a connection, or ends one at will. */
+export const primer = 'primer'
+
+/** One word for what has come on a wire, and for each message in it. */
+function seenOn({ response, blocks }: Wire): unknown[] {
+  const type = String(response.headers['content-type'])
+  if (type.startsWith('text/event-stream')) {
+    const seen = blocks.flatMap(block => (isMessage(block) ? JSON.parse(block.data!) : primer))
+    const { ending } = response
+    return ending === undefined || ending === 'destroyed' ? seen : [...seen, ending]
+  }
+  const body = response.ending === 'end' && type.startsWith('application/json') && response.text
+  const parsed: Json[] = body ? [JSON.parse(body)].flat() : []
+  if (response.status === 200) return ['json', ...parsed]
+  const reason = parsed[0]?.error?.data?.reason
+  return [reason === undefined ? `${response.status}` : `${response.status} ${reason}`]
+}
+
+/** A message in one word: the number of a note, `result`, `error no-response`, `asks a`. */
+export function wordFor(message: Json): unknown {
+  if (typeof message !== 'object' || message === null) return message
+  const { id, method, params, result, error } = message
+  const of = id === 1 ? '' : ` of ${id}`
+  if (result !== undefined) return `result${of}`
+  if (error !== undefined) return `error ${error.data?.reason ?? error.code}${of}`
+  if (method === 'notifications/message') {
+    const n = Number.parseInt(params?.data, 10)
+    return Number.isNaN(n) ? params?.data : n
+  }
+  if (method === 'notifications/progress') return `progress ${params.progress}`
+  if (method === 'ping') return 'ping'
+  return id === undefined ? method.replace('notifications/', '') : `asks ${id}`
+}
+
+/** The endpoint of a world, and what it notes. */
+function endpointOf(world: World): Pick<Talk, 'runs' | 'requests'> & { handler: Handler } {
+  const { endpoint = [], channel, server = 'by hand', session } = world
+  const runs = new Awaitable<Run>()
+  const isNested = Array.isArray(endpoint[0])
+  const scriptOf = (n: number): Script =>
+    isNested ? ((endpoint as Script[])[n] ?? (endpoint as Script[]).at(-1)!) : (endpoint as Script)
+  const begin = (run: Run, script = scriptOf(runs.length)): Promise<void> => {
+    runs.push(run)
+    return run.perform(script)
+  }
+  const create = SERVERS[server]
+  if (create !== undefined) {
+    const onContext = async (_args: unknown, _context: unknown, tool: ToolContext) => {
+      const run = new Run(undefined, tool)
+      await begin(run)
+      return run.outcome
+    }
+    return { runs, requests: new Awaitable(), handler: create({ onContext }) }
+  }
+  const raw = rawEndpoint(
+    call => {
+      const { message, req } = call
+      if (message?.method === 'ping') return call.result()
+      if (message?.method === undefined && message?.id !== undefined) {
+        for (const run of runs) run.answered(message)
+        return void call.res.writeHead(202).end()
+      }
+      return begin(new Run(call), req.method === 'GET' ? channel : undefined)
+    },
+    session === undefined ? { stateless: true } : { session }
+  )
+  return { runs, requests: raw.requests, handler: raw }
+}
+
+/** A world with nobody in it but its client, who has begun its session where it has one. */
+export async function talk(world: World = {}): Promise<Talk> {
+  const { options = {}, instances, inFront = [], version = '2025-11-25', session } = world
+  if (world.clock === 'stopped')
+    jest.useFakeTimers({
+      doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate', 'hrtime']
+    })
+  const endpoint = endpointOf(world)
+  const talk = new Talk(world, await servedBy(endpoint.handler), endpoint)
+  if (session !== undefined) {
+    const begun = await mcp.initializeSession(talk.url, version, talk.headers, world.capabilities)
+    talk.headers = begun.headers
+    talk.requests.length = 0
+  }
+  return talk
+
+  async function servedBy(handler: Handler) {
+    if (instances === undefined) {
+      const served = await serve(handler, options, inFront)
+      return { ...served, urls: [served.url], all: [served.streams] }
+    }
+    const { members } = await cluster(() => handler, options, {}, instances)
+    return {
+      ...members[0]!,
+      urls: members.map(({ url }) => url),
+      all: members.map(({ streams }) => streams)
+    }
+  }
+}
