@@ -1,7 +1,7 @@
 // What the client of a conversation does, word by word.
 
-import { jest } from '@jest/globals'
-import type { CloseOptions } from '../../../lib/index.js'
+import { expect, jest } from '@jest/globals'
+import type { CloseOptions, McpStreamsStats } from '../../../lib/index.js'
 import * as mcp from '../mcp.js'
 import type { Json } from '../open-stream.js'
 import { named } from './endpoint.js'
@@ -68,6 +68,7 @@ export const cut: Tunable<{ by: 'fin' | 'rst' | 'silence' }> = tunable(
   async (talk, { by = 'fin' }) => {
     const { response } = talk
     const before = talk.connections()
+    talk.wire.isLost = true
     if (by === 'silence') return void response.pause()
     const wasOpen = response.ending === undefined
     if (by === 'fin') response.destroy()
@@ -94,11 +95,12 @@ export interface Resume extends Sent {
 export const resume: Tunable<Resume> = tunable(
   'resume',
   (talk, { by = 'url', after = talk.cursor, id = 'resume', ...more }) => {
-    const { stream } = talk
     const cursor =
-      typeof after === 'number' ? `${stream}.${after}` : after?.replace(/^ID(?=\.)/, stream)
+      typeof after === 'number'
+        ? `${talk.stream}.${after}`
+        : after?.replace(/^ID(?=\.)/, () => talk.stream)
     if (by === 'method') {
-      const params = { streamId: stream, cursor }
+      const params = { streamId: talk.stream, cursor }
       const make = id === null ? mcp.notification : mcp.request.bind(undefined, id)
       return talk.send({ ...more, body: make('stream/resume', params) })
     }
@@ -141,6 +143,10 @@ export const go: Tunable<{ run: number }> = tunable('go', async (talk, { run }) 
   await (run === undefined ? (runs.at(-1) ?? (await runs.nth(1))) : await runs.nth(run + 1)).go()
 })
 
+/** What `stats()` says by now. */
+export const counts = (expected: Partial<McpStreamsStats>): Word =>
+  named('counts', talk => expect(talk.stats()).toMatchObject(expected))
+
 /** Waits for what nobody announces. */
 export const until = (condition: (talk: Talk) => boolean): Word =>
   named('until', talk => talk.until(() => condition(talk)))
@@ -157,11 +163,14 @@ export const on = (wire: number, ...words: Word[]): Word =>
   named(`on(${wire}, ${words.map(({ name }) => name).join(', ')})`, async talk => {
     talk.on = wire
     try {
-      for (const word of words) await word(talk)
+      await talk.plays(...words)
     } finally {
       talk.on = undefined
     }
   })
+
+/** Another process in the place of the first, which knows nothing; who was connected is cut off. */
+export const restart: Word = named('restart', talk => talk.restart())
 
 /** Shuts the middleware down. */
 export const close = (options?: CloseOptions): Word =>

@@ -129,6 +129,15 @@ export const notes = (from: number, to: number, size = 0): Line =>
     for (let n = from; n <= to; n++) void run.emit(noteOf(n, size))
   })
 
+/** The same, one in each turn of the event loop. */
+export const slowly = (from: number, to: number, size = 0): Line =>
+  named(`slowly(${from}, ${to})`, async (_, run) => {
+    for (let n = from; n <= to; n++) {
+      void run.emit(noteOf(n, size))
+      await new Promise(setImmediate)
+    }
+  })
+
 /** Any message. */
 export const emit = (message: object): Line => named('emit', (_, run) => run.emit(message))
 

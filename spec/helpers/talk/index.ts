@@ -63,7 +63,7 @@ export async function converse(
   let why: unknown
   try {
     for (const word of client) {
-      made.done.push(word.name || String(word))
+      made.done.push(word.name || String(word).replace(/\s+/g, ' '))
       await Promise.race([word(made), late])
     }
     const [fault] = made.runs.flatMap(({ faults }) => faults)
@@ -117,5 +117,8 @@ function firstDifference(expected: readonly unknown[], seen: readonly unknown[])
     (_, n) => n >= expected.length || n >= seen.length || !isEqual(expected[n], seen[n])
   )
 }
+
+/** 1 to n. */
+export const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1)
 
 export { primer, talk, type Talk, type World } from './world.js'

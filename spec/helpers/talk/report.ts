@@ -2,7 +2,9 @@
 
 type Column = [title: string, rows: readonly string[]]
 
-const WIDEST = 60
+const WIDEST = 50
+/** What is far from the mark is left out. */
+const AROUND = 12
 
 /** The row `marked`, from 0, is marked. */
 export function sideBySide(
@@ -19,9 +21,10 @@ export function sideBySide(
   const all = [[first, second], ...rows]
   const width = Math.max(...all.map(([text = '']) => text.length))
   return all
-    .map(([one = '', other = ''], n) => {
+    .flatMap(([one = '', other = ''], n) => {
       const line = `${n - 1 === marked ? '>' : ' '} ${one.padEnd(width)} | ${other}`
-      return line.trimEnd()
+      const isFar = n > 0 && marked !== undefined && Math.abs(n - 1 - marked) > AROUND
+      return isFar ? [] : [line.trimEnd()]
     })
     .join('\n')
 }

@@ -3,7 +3,12 @@
 import type { RequestHandler } from 'express'
 import type { Server } from 'node:http'
 import { jest } from '@jest/globals'
-import type { McpStreams, McpStreamsOptions, McpStreamsStats } from '../../../lib/index.js'
+import {
+  mcpStreams,
+  type McpStreams,
+  type McpStreamsOptions,
+  type McpStreamsStats
+} from '../../../lib/index.js'
 import { cluster } from '../backplane/cluster.js'
 import { isMessage, type Block } from '../blocks.js'
 import { rawEndpoint, type RawCall } from '../endpoints/raw.js'
@@ -11,7 +16,7 @@ import { sdkV1Stateful, sdkV1Stateless } from '../endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../endpoints/sdk-v2.js'
 import type { ToolContext } from '../endpoints/tools.js'
 import { Awaitable } from '../gate.js'
-import type { Handler } from '../listen.js'
+import { closeLater, listen, type Handler } from '../listen.js'
 import * as mcp from '../mcp.js'
 import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '../open-stream.js'
 import { serve } from '../serve.js'
@@ -43,8 +48,14 @@ export interface World extends Client {
   endpoint?: Script | readonly Script[]
   /** What a GET of the endpoint gets. Default: the same. */
   channel?: Script
+  /** What a `ping` gets, by which it is asked for its verdict on a client. Default: a result. */
+  ping?: Script
   options?: McpStreamsOptions
   inFront?: RequestHandler[]
+  /** How it is mounted. Default: as the README does it, at `/mcp`. */
+  app?: (streams: McpStreams, endpoint: Handler) => Handler
+  /** Of the endpoint, with a query where it has one. Default: `/mcp`. */
+  path?: string
   /** How many, on one backplane. Default: one, without. */
   instances?: number
   /** Time stands still but for `pass`. */
@@ -64,15 +75,22 @@ export interface Sent extends Client {
 export class Wire {
   readonly response: OpenStream
   read = 0
+  /** The client has left, or hears nothing any more: what still comes is not its to see. */
+  isLost = false
 
   constructor(response: OpenStream) {
     this.response = response
   }
 
-  /** What the client has read: all, once it is over and nobody has left. */
+  /** How it ended, as far as its client can tell. */
+  get ending(): string | undefined {
+    return this.isLost ? undefined : this.response.ending
+  }
+
+  /** What the client has read: all, once it has ended. */
   get blocks(): Block[] {
-    const { ending, events } = this.response
-    return ending === undefined || ending === 'destroyed' ? events.slice(0, this.read) : events
+    const { events } = this.response
+    return this.ending === undefined ? events.slice(0, this.read) : events
   }
 
   get messages(): Json[] {
@@ -81,11 +99,11 @@ export class Wire {
 }
 
 export class Talk {
-  readonly urls: string[]
-  readonly streams: McpStreams
+  urls!: string[]
+  streams!: McpStreams
   /** Of all instances. */
-  readonly all: McpStreams[]
-  readonly server: Server
+  all!: McpStreams[]
+  server!: Server
   /** Requests that the endpoint's script runs for, in order. */
   readonly runs: Awaitable<Run>
   /** All requests that have come to the endpoint. */
@@ -100,20 +118,41 @@ export class Talk {
   headers: Record<string, string>
   session: string | undefined
 
-  constructor(
-    world: World,
-    served: Pick<Talk, 'urls' | 'streams' | 'all' | 'server'>,
-    { runs, requests }: Pick<Talk, 'runs' | 'requests'>
-  ) {
+  readonly endpoint: Endpoint
+
+  constructor(world: World, endpoint: Endpoint) {
     const { version = '2025-11-25', session: _, headers: own, ...client } = world
     this.world = world
-    this.urls = served.urls
-    this.streams = served.streams
-    this.all = served.all
-    this.server = served.server
-    this.runs = runs
-    this.requests = requests
+    this.endpoint = endpoint
+    this.runs = endpoint.runs
+    this.requests = endpoint.requests
     this.headers = headersOf({ ...client, version, headers: own })
+  }
+
+  async start(): Promise<void> {
+    const { options = {}, instances, inFront = [], app, path = '/mcp' } = this.world
+    const { handler } = this.endpoint
+    const members =
+      instances !== undefined
+        ? (await cluster(() => handler, options, {}, instances)).members
+        : [await (app === undefined ? serve(handler, options, inFront) : mounted(app))]
+    this.urls = members.map(({ url }) => new URL(path, url).href)
+    this.all = members.map(({ streams }) => streams)
+    this.streams = members[0]!.streams
+    this.server = members[0]!.server
+
+    async function mounted(build: NonNullable<World['app']>) {
+      const streams = mcpStreams(options)
+      const listening = await listen(build(streams, handler))
+      closeLater(() => streams.close({ drain: 0 }))
+      return { ...listening, streams }
+    }
+  }
+
+  async restart(): Promise<void> {
+    for (const wire of this.wires) wire.isLost ||= wire.response.ending === undefined
+    this.server.closeAllConnections()
+    await this.start()
   }
 
   get url(): string {
@@ -194,13 +233,23 @@ export class Talk {
     wire.read += n
   }
 
+  /** Goes on, word by word. */
+  async plays(...words: ((talk: Talk) => unknown)[]): Promise<void> {
+    for (const word of words) await word(this)
+  }
+
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise(setImmediate)
   }
 
-  /** What the client has seen, wire by wire. */
+  /** What the client has seen, wire by wire: messages, and words for all else. */
   sees(): unknown[] {
     return this.wires.flatMap(seenOn)
+  }
+
+  /** The same with a word for each message. */
+  words(): unknown[] {
+    return this.sees().map(wordFor)
   }
 
   /** The ids of all events that it has read, behind their streams'. */
@@ -231,14 +280,13 @@ function headersOf({ headers, ...options }: Client): Record<string, string> {
 export const primer = 'primer'
 
 /** One word for what has come on a wire, and for each message in it. */
-function seenOn({ response, blocks }: Wire): unknown[] {
+function seenOn({ response, blocks, ending }: Wire): unknown[] {
   const type = String(response.headers['content-type'])
   if (type.startsWith('text/event-stream')) {
     const seen = blocks.flatMap(block => (isMessage(block) ? JSON.parse(block.data!) : primer))
-    const { ending } = response
-    return ending === undefined || ending === 'destroyed' ? seen : [...seen, ending]
+    return ending === undefined ? seen : [...seen, ending]
   }
-  const body = response.ending === 'end' && type.startsWith('application/json') && response.text
+  const body = ending === 'end' && type.startsWith('application/json') && response.text
   const parsed: Json[] = body ? [JSON.parse(body)].flat() : []
   if (response.status === 200) return ['json', ...parsed]
   const reason = parsed[0]?.error?.data?.reason
@@ -251,7 +299,10 @@ export function wordFor(message: Json): unknown {
   const { id, method, params, result, error } = message
   const of = id === 1 ? '' : ` of ${id}`
   if (result !== undefined) return `result${of}`
-  if (error !== undefined) return `error ${error.data?.reason ?? error.code}${of}`
+  if (error !== undefined) {
+    const parts = [error.code === -31000 ? undefined : error.code, error.data?.reason]
+    return `error ${parts.filter(part => part !== undefined).join(' ')}${of}`
+  }
   if (method === 'notifications/message') {
     const n = Number.parseInt(params?.data, 10)
     return Number.isNaN(n) ? params?.data : n
@@ -261,9 +312,15 @@ export function wordFor(message: Json): unknown {
   return id === undefined ? method.replace('notifications/', '') : `asks ${id}`
 }
 
+interface Endpoint {
+  handler: Handler
+  runs: Awaitable<Run>
+  requests: Awaitable<RawCall>
+}
+
 /** The endpoint of a world, and what it notes. */
-function endpointOf(world: World): Pick<Talk, 'runs' | 'requests'> & { handler: Handler } {
-  const { endpoint = [], channel, server = 'by hand', session } = world
+function endpointOf(world: World): Endpoint {
+  const { endpoint = [], channel, ping, server = 'by hand', session } = world
   const runs = new Awaitable<Run>()
   const isNested = Array.isArray(endpoint[0])
   const scriptOf = (n: number): Script =>
@@ -284,44 +341,32 @@ function endpointOf(world: World): Pick<Talk, 'runs' | 'requests'> & { handler: 
   const raw = rawEndpoint(
     call => {
       const { message, req } = call
-      if (message?.method === 'ping') return call.result()
-      if (message?.method === undefined && message?.id !== undefined) {
-        for (const run of runs) run.answered(message)
+      if (message?.method === 'ping')
+        return ping === undefined ? call.result() : begin(new Run(call), ping)
+      const isAnswer = message?.method === undefined && message?.id !== undefined
+      if (isAnswer) for (const run of runs) run.answered(message)
+      if (isAnswer || (message?.method !== undefined && message.id === undefined))
         return void call.res.writeHead(202).end()
-      }
       return begin(new Run(call), req.method === 'GET' ? channel : undefined)
     },
-    session === undefined ? { stateless: true } : { session }
+    session === undefined ? {} : { session }
   )
   return { runs, requests: raw.requests, handler: raw }
 }
 
 /** A world with nobody in it but its client, who has begun its session where it has one. */
 export async function talk(world: World = {}): Promise<Talk> {
-  const { options = {}, instances, inFront = [], version = '2025-11-25', session } = world
+  const { version = '2025-11-25', session } = world
   if (world.clock === 'stopped')
     jest.useFakeTimers({
       doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate', 'hrtime']
     })
-  const endpoint = endpointOf(world)
-  const talk = new Talk(world, await servedBy(endpoint.handler), endpoint)
+  const talk = new Talk(world, endpointOf(world))
+  await talk.start()
   if (session !== undefined) {
     const begun = await mcp.initializeSession(talk.url, version, talk.headers, world.capabilities)
     talk.headers = begun.headers
     talk.requests.length = 0
   }
   return talk
-
-  async function servedBy(handler: Handler) {
-    if (instances === undefined) {
-      const served = await serve(handler, options, inFront)
-      return { ...served, urls: [served.url], all: [served.streams] }
-    }
-    const { members } = await cluster(() => handler, options, {}, instances)
-    return {
-      ...members[0]!,
-      urls: members.map(({ url }) => url),
-      all: members.map(({ streams }) => streams)
-    }
-  }
 }
