@@ -22,8 +22,7 @@ export interface ToolOptions {
    * the tool's. The place to call `currentStream()`.
    */
   onContext?:
-    | ((args: Record<string, unknown>, context: unknown, tool: ToolContext) => unknown)
-    | undefined
+    ((args: Record<string, unknown>, context: unknown, tool: ToolContext) => unknown) | undefined
 }
 
 export interface Tool {
