@@ -154,6 +154,9 @@ export const until = (condition: (talk: Talk) => boolean): Word =>
 /** Waits until the endpoint has seen its response close. */
 export const closed: Word = named('closed', ({ call }) => call.closed)
 
+/** One turn of the event loop. */
+export const turn: Word = named('turn', () => new Promise(setImmediate))
+
 /** So much time passes, where the clock is stopped. */
 export const pass = (ms: number): Word =>
   named(`pass(${ms})`, () => void jest.advanceTimersByTime(ms))

@@ -84,9 +84,7 @@ export class Run {
     })
   }
 
-  answered(message: Json): void {
-    this.#asked.get(message.id)?.(message)
-  }
+  readonly answered = (message: Json): void => this.#asked.get(message.id)?.(message)
 
   finish(value: unknown): void {
     if (this.tool === undefined) this.call.result(value)

@@ -36,7 +36,7 @@ export function conversation(title: string, spec: Conversation): void {
 }
 
 /** Longer than any conversation takes, and shorter than Jest waits: who hangs is named. */
-const PATIENCE = 100_000
+const PATIENCE = Number(process.env['PATIENCE'] ?? 100_000)
 
 /** Plays a conversation in a spec that has more to say about it. */
 export async function play(spec: Conversation, patience = PATIENCE): Promise<Talk> {

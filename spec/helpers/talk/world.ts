@@ -50,6 +50,10 @@ export interface World extends Client {
   channel?: Script
   /** What a `ping` gets, by which it is asked for its verdict on a client. Default: a result. */
   ping?: Script
+  /** What notifications and answers get. Default: 202. */
+  accepts?: Script
+  /** What a DELETE gets. Default: 200. */
+  deletes?: Script
   options?: McpStreamsOptions
   inFront?: RequestHandler[]
   /** How it is mounted. Default: as the README does it, at `/mcp`. */
@@ -110,6 +114,8 @@ export class Talk {
   readonly requests: Awaitable<RawCall>
   readonly wires: Wire[] = []
   readonly world: World
+  /** What `onError` was told, by its code, and of which stream. */
+  readonly errors: [code: string, stream: string | undefined][] = []
   /** Which wire the words work on. Default: the newest. */
   on: number | undefined
   /** The lines of the client that have begun. */
@@ -130,7 +136,10 @@ export class Talk {
   }
 
   async start(): Promise<void> {
-    const { options = {}, instances, inFront = [], app, path = '/mcp' } = this.world
+    const { instances, inFront = [], app, path = '/mcp' } = this.world
+    const onError = (error: Error & { code?: string }, context: { streamId: string | undefined }) =>
+      void this.errors.push([`${error.code}`, context.streamId])
+    const options = { onError, ...this.world.options }
     const { handler } = this.endpoint
     const members =
       instances !== undefined
@@ -288,7 +297,7 @@ function seenOn({ response, blocks, ending }: Wire): unknown[] {
   }
   const body = ending === 'end' && type.startsWith('application/json') && response.text
   const parsed: Json[] = body ? [JSON.parse(body)].flat() : []
-  if (response.status === 200) return ['json', ...parsed]
+  if (response.status === 200) return type === 'undefined' ? ['empty'] : ['json', ...parsed]
   const reason = parsed[0]?.error?.data?.reason
   return [reason === undefined ? `${response.status}` : `${response.status} ${reason}`]
 }
@@ -320,7 +329,8 @@ interface Endpoint {
 
 /** The endpoint of a world, and what it notes. */
 function endpointOf(world: World): Endpoint {
-  const { endpoint = [], channel, ping, server = 'by hand', session } = world
+  const { endpoint = [], channel, ping, accepts = [], server = 'by hand', session } = world
+  const { deletes = [({ res }) => res.writeHead(200).end()] } = world
   const runs = new Awaitable<Run>()
   const isNested = Array.isArray(endpoint[0])
   const scriptOf = (n: number): Script =>
@@ -339,14 +349,18 @@ function endpointOf(world: World): Endpoint {
     return { runs, requests: new Awaitable(), handler: create({ onContext }) }
   }
   const raw = rawEndpoint(
-    call => {
+    async call => {
       const { message, req } = call
       if (message?.method === 'ping')
         return ping === undefined ? call.result() : begin(new Run(call), ping)
-      const isAnswer = message?.method === undefined && message?.id !== undefined
-      if (isAnswer) for (const run of runs) run.answered(message)
-      if (isAnswer || (message?.method !== undefined && message.id === undefined))
-        return void call.res.writeHead(202).end()
+      const messages: Json[] = message === undefined ? [] : [message].flat()
+      if (messages.length > 0 && !messages.some(({ id, method }) => id !== undefined && method)) {
+        await new Run(call).perform(accepts)
+        if (!call.res.headersSent && !call.res.destroyed) call.res.writeHead(202).end()
+        if (call.res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
+        return
+      }
+      if (req.method === 'DELETE') return new Run(call).perform(deletes)
       return begin(new Run(call), req.method === 'GET' ? channel : undefined)
     },
     session === undefined ? {} : { session }
