@@ -4,6 +4,7 @@ import { expect, jest } from '@jest/globals'
 import type { CloseOptions, McpStreamsStats } from '../../../lib/index.js'
 import * as mcp from '../mcp.js'
 import type { Json } from '../open-stream.js'
+import { sleep } from '../sleep.js'
 import { named } from './endpoint.js'
 import { Talk, type Sent } from './world.js'
 
@@ -153,6 +154,9 @@ export const until = (condition: (talk: Talk) => boolean): Word =>
 
 /** Waits until the endpoint has seen its response close. */
 export const closed: Word = named('closed', ({ call }) => call.closed)
+
+/** Some time, where the clock goes on. */
+export const wait = (ms: number): Word => named(`wait(${ms})`, () => sleep(ms))
 
 /** One turn of the event loop. */
 export const turn: Word = named('turn', () => new Promise(setImmediate))

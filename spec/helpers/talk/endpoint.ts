@@ -79,6 +79,7 @@ export class Run {
   ask(id: RequestId): Promise<unknown> {
     if (this.tool !== undefined) return this.tool.elicit(String(id))
     return new Promise(resolve => {
+      this.#rested.open()
       this.#asked.set(id, resolve)
       this.call.emit(elicitation(id))
     })
@@ -98,7 +99,10 @@ export class Run {
     })
   }
 
-  /** Ends the hold that it is in, or comes to next, and waits until it has come to another or is done. */
+  /**
+   * Ends the hold that it is in, or comes to next, and waits until it has come to another,
+   * to a question, or is done.
+   */
   async go(): Promise<void> {
     await this.#rested.opened
     this.#rested = gate()
@@ -142,6 +146,10 @@ export const emit = (message: object): Line => named('emit', (_, run) => run.emi
 /** Asks its client under these ids, all at once, and goes on when all are answered. */
 export const ask = (...ids: RequestId[]): Line =>
   named(`ask(${ids.join(', ')})`, (_, run) => Promise.all(ids.map(id => run.ask(id))))
+
+/** The same, without waiting. */
+export const asks = (...ids: RequestId[]): Line =>
+  named(`asks(${ids.join(', ')})`, (_, run) => ids.forEach(id => void run.ask(id)))
 
 /** Waits for the client's `go`. */
 export const hold: Line = named('hold', (_, run) => run.hold())

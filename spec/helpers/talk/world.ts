@@ -20,7 +20,7 @@ import { closeLater, listen, type Handler } from '../listen.js'
 import * as mcp from '../mcp.js'
 import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '../open-stream.js'
 import { serve } from '../serve.js'
-import { Run, type Script } from './endpoint.js'
+import { json, Run, type Script } from './endpoint.js'
 
 export const SERVERS = {
   'by hand': undefined,
@@ -50,7 +50,7 @@ export interface World extends Client {
   channel?: Script
   /** What a `ping` gets, by which it is asked for its verdict on a client. Default: a result. */
   ping?: Script
-  /** What notifications and answers get. Default: 202. */
+  /** What answers get, and notifications but for the first. Default: 202. */
   accepts?: Script
   /** What a DELETE gets. Default: 200. */
   deletes?: Script
@@ -147,13 +147,14 @@ export class Talk {
         : [await (app === undefined ? serve(handler, options, inFront) : mounted(app))]
     this.urls = members.map(({ url }) => new URL(path, url).href)
     this.all = members.map(({ streams }) => streams)
+    // Before their servers are: all that is open then has to let go of them.
+    closeLater(() => Promise.all(this.all.map(streams => streams.close({ drain: 0 }))))
     this.streams = members[0]!.streams
     this.server = members[0]!.server
 
     async function mounted(build: NonNullable<World['app']>) {
       const streams = mcpStreams(options)
       const listening = await listen(build(streams, handler))
-      closeLater(() => streams.close({ drain: 0 }))
       return { ...listening, streams }
     }
   }
@@ -321,6 +322,8 @@ export function wordFor(message: Json): unknown {
   return id === undefined ? method.replace('notifications/', '') : `asks ${id}`
 }
 
+const SERVER_INFO = { name: 'talk', version: '1.0.0' }
+
 interface Endpoint {
   handler: Handler
   runs: Awaitable<Run>
@@ -348,23 +351,26 @@ function endpointOf(world: World): Endpoint {
     }
     return { runs, requests: new Awaitable(), handler: create({ onContext }) }
   }
-  const raw = rawEndpoint(
-    async call => {
-      const { message, req } = call
-      if (message?.method === 'ping')
-        return ping === undefined ? call.result() : begin(new Run(call), ping)
-      const messages: Json[] = message === undefined ? [] : [message].flat()
-      if (messages.length > 0 && !messages.some(({ id, method }) => id !== undefined && method)) {
-        await new Run(call).perform(accepts)
-        if (!call.res.headersSent && !call.res.destroyed) call.res.writeHead(202).end()
-        if (call.res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
-        return
-      }
-      if (req.method === 'DELETE') return new Run(call).perform(deletes)
-      return begin(new Run(call), req.method === 'GET' ? channel : undefined)
-    },
-    session === undefined ? {} : { session }
-  )
+  const raw = rawEndpoint(async call => {
+    const { message, req } = call
+    if (message?.method === 'initialize' && session !== undefined) {
+      const { protocolVersion } = message.params
+      call.res.setHeader('Mcp-Session-Id', session)
+      const value = { protocolVersion, capabilities: {}, serverInfo: SERVER_INFO }
+      return json(value)(call, new Run(call))
+    }
+    if (message?.method === 'ping')
+      return ping === undefined ? call.result() : begin(new Run(call), ping)
+    const messages: Json[] = message === undefined ? [] : [message].flat()
+    if (messages.length > 0 && !messages.some(({ id, method }) => id !== undefined && method)) {
+      if (message.method !== 'notifications/initialized') await new Run(call).perform(accepts)
+      if (!call.res.headersSent && !call.res.destroyed) call.res.writeHead(202).end()
+      if (call.res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
+      return
+    }
+    if (req.method === 'DELETE') return new Run(call).perform(deletes)
+    return begin(new Run(call), req.method === 'GET' ? channel : undefined)
+  })
   return { runs, requests: raw.requests, handler: raw }
 }
 
