@@ -19,7 +19,7 @@ export interface Conversation extends World {
    * What the client sees, connection by connection: numbers of notes, words (`wordFor`), statuses
    * other than 200, how a connection ended; an object stands for a whole message.
    */
-  sees?: readonly unknown[]
+  sees?: readonly unknown[] | ((talk: Talk) => readonly unknown[])
   /** What comes to the endpoint, in order, and `close` behind what it was not allowed to end. */
   hears?: readonly string[]
   /** Event ids of all that the client has read, without their stream's. */
@@ -52,7 +52,7 @@ export async function converse(
   patience = PATIENCE
 ): Promise<void> {
   const lists: [name: string, expected: readonly unknown[] | undefined, seen: () => unknown[]][] = [
-    ['the client sees', sees, () => made.sees()],
+    ['the client sees', typeof sees === 'function' ? [] : sees, () => made.sees()],
     ['the endpoint hears', hears, () => made.hears()],
     ['the ids are', ids, () => made.ids()]
   ]
@@ -75,6 +75,7 @@ export async function converse(
   } finally {
     clearRealTimeout(timer)
   }
+  if (typeof sees === 'function') lists[0]![1] = sees(made)
   const compared = lists.flatMap(([name, expected, seen]) =>
     expected === undefined ? [] : [{ name, expected, seen: seen() }]
   )
