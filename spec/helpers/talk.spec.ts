@@ -23,6 +23,13 @@ describe.each(['by hand', 'SDK v1', 'SDK v1 stateless', 'SDK v2', 'SDK v2 handle
   }
 )
 
+conversation('a cut after which the client comes back to another instance', {
+  ...CUT,
+  instances: 2,
+  client: [post, take(2), cut, resume({ at: 1 }), take(1), go, end],
+  sees: [primer, 1, primer, 2, 'result', 'end']
+})
+
 describe('a conversation that fails', () => {
   const printed = async (spec: Parameters<typeof play>[0], patience?: number): Promise<string> => {
     const error = await play(spec, patience).catch((error: Error) => error)

@@ -28,7 +28,7 @@ const shown = (options: object): string =>
     .map(([key, value]) => `${key}: ${JSON.stringify(value)?.slice(0, 20)}`)
     .join(', ')
 
-export interface Call extends Omit<Sent, 'message'> {
+interface Call extends Omit<Sent, 'message'> {
   id?: mcp.RequestId
   /** The arguments of the tool. */
   args?: object
@@ -79,7 +79,7 @@ export const cut: Tunable<{ by: 'fin' | 'rst' | 'silence' }> = tunable(
 )
 
 /** By the stream URL; by a GET of the endpoint, as stock clients; by the method of the draft. */
-export type Way = 'url' | 'endpoint' | 'method'
+type Way = 'url' | 'endpoint' | 'method'
 export const WAYS: [name: string, by: Way][] = [
   ['the stream URL', 'url'],
   ['the endpoint', 'endpoint']

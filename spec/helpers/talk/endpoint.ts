@@ -11,9 +11,6 @@ import type { Json } from '../open-stream.js'
 export type Line = (call: RawCall, run: Run) => unknown
 export type Script = readonly Line[]
 
-/** Thrown by a line on purpose. */
-export class Raised extends Error {}
-
 /** The nth message of a call: a log message with a number, and so many characters. */
 export const noteOf = (n: number, size = 0): object =>
   notification('notifications/message', {
@@ -58,7 +55,6 @@ export class Run {
         if (done instanceof Promise) await done
       }
     } catch (error) {
-      if (error instanceof Raised) throw error
       this.faults.push(error)
     } finally {
       this.#rested.open()
@@ -177,11 +173,6 @@ export const refuse = (status: number, body = 'no'): Line =>
 
 /** Ends its response, whatever is missing. */
 export const leave: Line = named('leave', call => call.res.end())
-
-/** Throws, as handlers do. */
-export const raise: Line = named('raise', () => {
-  throw new Raised('the endpoint has failed')
-})
 
 /** Destroys its response. */
 export const destroy: Line = named('destroy', call => call.res.destroy())

@@ -22,7 +22,7 @@ import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '
 import { serve } from '../serve.js'
 import { json, Run, type Script } from './endpoint.js'
 
-export const SERVERS = {
+const SERVERS = {
   'by hand': undefined,
   'SDK v1': sdkV1Stateful,
   'SDK v1 stateless': sdkV1Stateless,
@@ -122,8 +122,6 @@ export class Talk {
   readonly done: string[] = []
   /** What it sends with everything. */
   headers: Record<string, string>
-  session: string | undefined
-
   readonly endpoint: Endpoint
 
   constructor(world: World, endpoint: Endpoint) {
