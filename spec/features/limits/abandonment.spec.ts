@@ -8,7 +8,7 @@ import { happenings } from '../../helpers/happenings.js'
 import { callTool } from '../../helpers/mcp.js'
 import { closed, counts, cut, end, go, listen, on, turn } from '../../helpers/talk/client.js'
 import { pass, post, resume, take } from '../../helpers/talk/client.js'
-import { hold, note, result, type Line } from '../../helpers/talk/endpoint.js'
+import { hold, note, noteOf, result, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, primer, upTo, type Talk } from '../../helpers/talk/index.js'
 
 const MAX = 5000
@@ -36,7 +36,7 @@ describe('a call whose client has gone', () => {
     'goes on until `resumeInterval.max`, and then its endpoint gets one close and one abort',
     {
       ...CALL,
-      endpoint: [watch, note(1), hold, note(2), hold],
+      endpoint: [watch, note(1), hold, ({ emit }) => expect(emit(noteOf(2))).toBe(true), hold],
       client: [
         ...[...AWAY, () => (abandoned = happenings('abandoned')), pass(MAX - 1), turn],
         ({ call }) =>
