@@ -27,7 +27,7 @@ const noGlobals = [
 ]
 
 // Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- routes <- features, resources <- middleware; access <- http;
-// routes <- backplane <- redis; streams <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
+// routes <- backplane <- redis; routes <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -272,7 +272,7 @@ export default defineConfig(
     rules: imports([
       {
         regex:
-          '^\\./(?:backplane|check|client|command|features/cookie|features/sessions|features/tasks|inspector|proxy|redis|resources)/',
+          '^\\./(?:backplane|check|client|command|features/cookie|features/sessions|features/tasks|inspector|proxy|redis|resources|wires)/',
         message: 'The main entry point loads no other.'
       }
     ])
@@ -325,7 +325,19 @@ export default defineConfig(
   {
     files: ['lib/wires/**'],
     rules: imports(
-      [noNode, arrow('wires', ['features/resume-tokens', 'protocol', 'streams', 'index.js'])],
+      [
+        noNode,
+        arrow('wires', [
+          'access',
+          'endpoint',
+          'features/resume-tokens',
+          'options',
+          'protocol',
+          'routes',
+          'streams',
+          'index.js'
+        ])
+      ],
       builtins
     )
   },

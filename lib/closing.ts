@@ -3,7 +3,6 @@ import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
 import type { Feature } from './endpoint/feature.js'
 import type { RoutesInstance } from './routes/route.js'
-import type { SharedStreams } from './wires/shared-streams.js'
 
 /** Options of `close()`. */
 export interface CloseOptions {
@@ -12,10 +11,6 @@ export interface CloseOptions {
    * each of their clients gets an error. Default: 20,000.
    */
   readonly drain?: number | undefined
-}
-
-interface ClosingParts extends RoutesInstance {
-  readonly transports: SharedStreams
 }
 
 const DRAIN = 20_000
@@ -27,7 +22,7 @@ const CLOSING_GRACE = 1000
 const CLOSING_PATIENCE = 500
 
 export class Closing {
-  readonly #instance: ClosingParts
+  readonly #instance: RoutesInstance
   readonly #retry: number | null
   #closed: Promise<void> | undefined
   #expired: (() => void) | undefined
@@ -36,7 +31,7 @@ export class Closing {
   #due = Infinity
 
   /** @param retry the reconnection time, in milliseconds; `null`: none. */
-  constructor(instance: ClosingParts, retry: number | null) {
+  constructor(instance: RoutesInstance, retry: number | null) {
     this.#instance = instance
     this.#retry = retry
   }
@@ -56,7 +51,7 @@ export class Closing {
 
   async #begin(): Promise<void> {
     const instance = this.#instance
-    const { features, transports, others } = instance
+    const { features, others } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
     instance.connections.giveStreams()
@@ -67,7 +62,6 @@ export class Closing {
     others?.stopListening()
     this.#abandonAfter(others === undefined ? comesBackWithin : Infinity)
     for (const feature of features) feature.beginClosing?.(comesBackWithin)
-    transports.beginClosing()
     const expired = new Promise<void>(resolve => (this.#expired = resolve))
     // With another instance to relay them, running calls need no client here.
     const mayMove =
@@ -110,14 +104,13 @@ export class Closing {
   #expire(): void {
     if (this.#expired === undefined) return
     const instance = this.#instance
-    const { features, transports, others } = instance
+    const { features, others } = instance
     this.#expired()
     this.#expired = undefined
     this.#deadline.stop()
     // Calls with tokens come first: what they are answered with is kept under their keys.
     for (const feature of features) feature.expire?.()
     instance.table.running.failCalls('closing')
-    transports.close()
     others?.cut()
     instance.connections.cutAfter(CLOSING_PATIENCE)
   }

@@ -1,5 +1,4 @@
 // What one `mcpStreams()` owns, built from its settings.
-import { createHash } from 'node:crypto'
 import { random, urlAlphabet } from 'nanoid'
 import type { ResumeInterval } from './protocol/stream-messages.js'
 import {
@@ -18,12 +17,7 @@ import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
 import { Admissions } from './endpoint/admission.js'
 import { Connections } from './endpoint/connections.js'
-import type {
-  ClientEventName,
-  CookieCode,
-  InstanceLookUps,
-  PostOutcome
-} from './endpoint/instance-parts.js'
+import type { ClientEventName, CookieCode, PostOutcome } from './endpoint/instance-parts.js'
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
@@ -36,9 +30,7 @@ import {
   type RoutesInstance,
   walk
 } from './routes/route.js'
-import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
-import { SharedStreams } from './wires/shared-streams.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
 import { debug, publishLink, tell } from './diagnostics.js'
@@ -68,23 +60,22 @@ export class Instance implements RoutesInstance {
   // What is answered in place of the endpoint.
   readonly triggers = new TriggerTable()
   readonly routes: Routes
-  readonly features: readonly Feature[]
-  readonly keys: Feature['keys']
-  readonly surviving: Feature['surviving']
-  readonly turns: Feature['turns']
-  readonly slow: Feature['slow']
-  readonly progress: Feature['progress']
-  readonly eventStore: Feature['eventStore']
-  readonly links: Feature['links']
+  readonly features: RoutesInstance['features']
+  readonly keys: RoutesInstance['keys']
+  readonly surviving: RoutesInstance['surviving']
+  readonly turns: RoutesInstance['turns']
+  readonly slow: RoutesInstance['slow']
+  readonly progress: RoutesInstance['progress']
+  readonly eventStore: RoutesInstance['eventStore']
+  readonly links: RoutesInstance['links']
 
   // Other instances.
   readonly others: OtherInstances<Context> | undefined
-  readonly directory: Directory<InstanceLookUps>
+  readonly directory: Directory
   readonly newId: () => string
   readonly kept: Keeper | undefined
 
-  // Other wires, and the end.
-  readonly transports: SharedStreams
+  // The end.
   readonly closing: Closing
   isClosing = false
 
@@ -116,7 +107,7 @@ export class Instance implements RoutesInstance {
     this.#onError = settings.onError
 
     this.sessions = new Sessions(maxStreams)
-    this.sessionPings = new SessionPings(this, maxStreams)
+    this.sessionPings = new SessionPings(debug, maxStreams)
     const here = this.#here()
     this.others = codeOf<OtherInstancesCode>(settings.backplane)?.(this, {
       here,
@@ -137,24 +128,19 @@ export class Instance implements RoutesInstance {
     this.connections = this.#connections(settings)
     this.table.onLook = id => this.connections.giveStreams(id)
     this.bodies = bodyBudget(settings)
-    this.unanswered = new Unanswered(this, maxStreams)
-    this.features = featuresOf(settings, this)
-    this.keys = this.#brought('keys')
-    this.surviving = this.#brought('surviving')
-    this.turns = this.#brought('turns')
-    this.slow = this.#brought('slow')
-    this.progress = this.#brought('progress')
-    this.eventStore = this.#brought('eventStore')
-    this.links = this.#brought('links')
+    this.unanswered = new Unanswered(debug, maxStreams)
+    const brought = featuresOf(settings, this)
+    this.features = brought.features
+    this.keys = brought.keys
+    this.surviving = brought.surviving
+    this.turns = brought.turns
+    this.slow = brought.slow
+    this.progress = brought.progress
+    this.eventStore = brought.eventStore
+    this.links = brought.links
     this.routes = routesOf(this)
-    const onWires = this.features.map(feature => feature.onWires)
-    const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
-    const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens
-    this.transports = new SharedStreams(this, resources, tokens)
     this.closing = new Closing(this, settings.retry)
   }
-
-  readonly hash = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
   readonly count = (
     name: ClientEventName,
@@ -175,18 +161,11 @@ export class Instance implements RoutesInstance {
     }
   }
 
-  #here(): LocalDirectory<InstanceLookUps> {
-    return new LocalDirectory<InstanceLookUps>({
+  #here(): LocalDirectory {
+    return new LocalDirectory({
       stream: id => this.table.find(id),
       ticket: id => this.#found(id)
     })
-  }
-
-  /** What the first feature brings that has it. */
-  #brought<
-    Name extends 'keys' | 'surviving' | 'turns' | 'slow' | 'progress' | 'eventStore' | 'links'
-  >(name: Name): Feature[Name] | undefined {
-    return this.features.find(feature => feature[name] !== undefined)?.[name]
   }
 
   #found(name: string): Here<unknown, unknown> {

@@ -20,7 +20,6 @@ import { parseEventId } from './protocol/event-id.js'
 import { streamParameters } from './protocol/link-header.js'
 import { isJsonText } from './protocol/media-types.js'
 import { settle, walk } from './routes/route.js'
-import { share } from './wires/shared-streams.js'
 import { headerOf, isForeignOrigin } from './access/guards.js'
 import type { CookieCode, InstanceParts } from './endpoint/instance-parts.js'
 import { closeAfter, whenClosed } from './http/sockets.js'
@@ -28,6 +27,7 @@ import type { CloseOptions } from './closing.js'
 import { debug, type RequestMessage } from './diagnostics.js'
 import { Instance } from './instance.js'
 import { type McpStreamsOptions, parseOptions } from './options/options.js'
+import { carryInstance } from './options/part.js'
 import {
   cutConnection,
   detailsOf,
@@ -95,7 +95,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
     const message: RequestMessage = { streams: middleware, request: req, response: res }
     requests.runStores(message, () => handle(instance, req, res, next))
   }
-  share(middleware, instance.transports)
+  carryInstance(middleware, instance)
   return Object.assign(middleware, {
     close: (closing?: CloseOptions) => {
       const closed = instance.closing.close(closing)

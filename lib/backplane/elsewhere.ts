@@ -57,7 +57,7 @@ export function elsewhereByKey(
   const { instance, facts, isUnread, owner, req } = context
   const { directory, isClosing, keys } = instance
   if (!(isUnread || facts.requestIds.length > 0)) return undefined
-  const key = keys?.keyOf(context)
+  const key = keys.keyOf(context)
   if (key === undefined) return undefined
   // An instance that is closing claims no key, because others would wait for its answer.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
@@ -241,7 +241,7 @@ async function answerLostPost(context: Context, link: InstanceLink): Promise<voi
   // The endpoint's own check of the origin would not run.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const named = namedByMessages(context)
-  const keyed = named === undefined ? context.instance.keys?.of(context) : undefined
+  const keyed = named === undefined ? context.instance.keys.of(context) : undefined
   let answer: Answer | undefined
   try {
     answer =
@@ -296,7 +296,7 @@ function keyNamed(context: Context): Named | undefined {
   if (context.method !== 'DELETE') return undefined
   const { keys } = context.instance
   const values = streamParameters(context.req.url ?? '')
-  return named('key', values.flatMap(value => keys?.scoped(context, value) ?? [])[0])
+  return named('key', values.flatMap(value => keys.scoped(context, value) ?? [])[0])
 }
 
 /** What its head names: one of our ids, else its session. */

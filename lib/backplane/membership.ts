@@ -1,7 +1,7 @@
 // This instance as one of several: directory, forwarded requests, kept results.
 import type { IncomingMessage, Server } from 'node:http'
 import { serverOf } from '../endpoint/endpoint-client.js'
-import type { InstanceParts, InstanceLookUps } from '../endpoint/instance-parts.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type {
   BackplaneStats,
   InstanceStats,
@@ -19,7 +19,7 @@ import type { Record } from '../streams/record.js'
 import { Stream } from '../streams/stream.js'
 import { SharedDirectory } from './directory.js'
 import { elsewhereByHead, elsewhereByKey, elsewhereByMessage, relayBody } from './elsewhere.js'
-import { type Exchange, type ExchangeUser, UNUSED } from './exchange.js'
+import { type Exchange, type ExchangeUser, UNUSED } from './relay.js'
 import { InstanceLink } from './instance-link.js'
 import { RelayedCalls, RelayedRequest } from './relay-in.js'
 import { MovedSessions } from './moved-sessions.js'
@@ -29,7 +29,7 @@ import { RelayedResponses } from './relayed-responses.js'
 import type { Backplane } from './types.js'
 
 export class Membership implements OtherInstances<Context> {
-  readonly directory: SharedDirectory<InstanceLookUps>
+  readonly directory: SharedDirectory
   readonly #instance: RoutesInstance
   readonly #link: InstanceLink
   readonly #relay: RelayParts
@@ -186,7 +186,7 @@ export class Membership implements OtherInstances<Context> {
     this.#link.names.beginClosing()
     const { table, keys } = this.#instance
     for (const record of table.endedSince(comesBackWithin)) this.#keep(record)
-    keys?.keepSince(comesBackWithin)
+    keys.keepSince(comesBackWithin)
   }
 
   stopListening(): void {
@@ -222,7 +222,7 @@ export class Membership implements OtherInstances<Context> {
     if (kind !== 'request' || isHandshake || last === 0 || !record.isKept) return
     const { debug, keys } = this.#instance
     if (this.#link.results.save(record)) {
-      if (details.callKey !== undefined) keys?.keepStream(details.callKey)
+      if (details.callKey !== undefined) keys.keepStream(details.callKey)
     } else
       debug('stream %s: too much for others to find once this instance has gone', label(record))
   }

@@ -4,7 +4,7 @@ import { isRequest, isResponse, type Message } from '../protocol/json-rpc.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Context } from '../routes/route.js'
-import { UNUSED } from './exchange.js'
+import { UNUSED } from './relay.js'
 import type { InstanceLink } from './instance-link.js'
 import { encodeHead, requestHead } from './relay-head.js'
 

@@ -1,7 +1,7 @@
 // A request that another instance has forwarded to this one. It is given to this instance's own
 // server, so that it passes all of the application's checks, as if its client had come here.
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
-import type { Exchange, ExchangeUser } from './exchange.js'
+import type { Exchange, ExchangeUser } from './relay.js'
 import { connect } from '../endpoint/endpoint-client.js'
 import { relayedConnection, type RelayedWire } from '../http/loopback.js'
 import { passedOnOf } from '../http/response-headers.js'

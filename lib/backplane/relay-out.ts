@@ -1,7 +1,7 @@
 // A request for something that another instance has: it is forwarded whole, and its response is
 // passed on to the client as it is written there.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Break, Exchange, ExchangeUser } from './exchange.js'
+import type { Break, Exchange, ExchangeUser } from './relay.js'
 import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'

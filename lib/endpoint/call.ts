@@ -96,6 +96,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   hasWaited = false
   /** Set where it has no stream, but will have one, or a record. */
   #events: GatheredEvents | undefined
+  /** Its events leave at the end of this tick. */
+  #isScheduled = false
 
   /**
    * @param slow `undefined`: its client just waits.
@@ -319,7 +321,10 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const events = this.#events
     if (events !== undefined) {
       if (!this.#add(args, events)) this.goLive()
-      else if (this.#phase === 'direct') this.#send(events)
+      else if (this.#phase === 'direct' && !this.#isScheduled) {
+        this.#isScheduled = true
+        process.nextTick(Call.#send, this)
+      }
     }
     if (this.#live !== undefined) return this.#live.write(args)
     if (this.#phase === 'passed') return this.next.write(args)
@@ -494,7 +499,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (stream.open(events.sessionId, true, isDirect ? events.begunAt : undefined))
       live.takeHeaded(stream, isDirect)
     for (const event of events.blocks(false)) live.write([event])
-    if (isDirect) stream.hasGiven(events.hasFirst)
+    if (isDirect) stream.hasGiven(events)
     for (const event of events.blocks(true)) live.write([event])
     return live
   }
@@ -523,12 +528,17 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.#tell(events)
     connections.direct.set(events.id, this)
     hearFirst(this.#socket, this)
-    this.#send(events)
+    Call.#send(this)
     return true
   }
 
-  #send(events: GatheredEvents): void {
-    this.#write(events.take(this.request.instance.connections.retry))
+  /** At the end of a tick: all that has been added by then. */
+  static #send(this: void, call: Call): void {
+    const events = call.#events
+    call.#isScheduled = false
+    if (events === undefined) return
+    if (call.#isThere) call.#write(events.take(call.request.instance.connections.retry))
+    else call.goLive()
   }
 
   #write(text: string): void {

@@ -1,4 +1,5 @@
 // The events of a call that has no stream: what is gathered of them, and what its client was given.
+import { now } from '../protocol/clock.js'
 import { eventIdPrefix } from '../protocol/event-id.js'
 import { isResponse, type RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
@@ -36,6 +37,8 @@ export class GatheredEvents implements RecordInit, Announced {
   /** Characters, and events, that its client was given. */
   #given = 0
   #givenEvents = 0
+  /** When its client was given the last of them. */
+  givenAt = 0
   #owed: readonly RequestId[]
   /** The sequence of the last error. */
   #lastError = 0
@@ -109,6 +112,7 @@ export class GatheredEvents implements RecordInit, Announced {
     const text = this.#text.slice(this.#given)
     this.#given = this.#text.length
     this.#givenEvents = this.#count
+    if (this.begunAt !== 0) this.givenAt = now()
     return first === undefined ? text : first + text
   }
 

@@ -4,13 +4,12 @@ import type { Directory, Keeper, LocalDirectory } from '../streams/directory.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { Answer } from './feature.js'
-import type { InstanceLookUps } from './instance-parts.js'
 
 export interface OtherInstances<Context> {
   /** What the ids of this instance begin with. */
   readonly tag: string
   readonly newId: () => string
-  readonly directory: Directory<InstanceLookUps>
+  readonly directory: Directory
   readonly kept: Keeper
   readonly stats: BackplaneStats
   /** So many at the most, the one that was heard of last at the end. */
@@ -53,7 +52,7 @@ export interface OtherInstancesHost<Context> {
   /** Answers a request anew, which another instance has handed back as it leaves. */
   readonly answerAgain: (context: Context) => void
   /** The directory of this instance alone. */
-  readonly here: LocalDirectory<InstanceLookUps>
+  readonly here: LocalDirectory
   /** The most sessions, and calls under a key, that others are told of. */
   readonly maxEntries: number
   /** Milliseconds for which results, and the keys of calls, are kept. */

@@ -1,5 +1,4 @@
 // What a request says about itself: read once, and used by everything that is done for the request.
-import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CLIENT_INFO } from '../protocol/envelope.js'
 import {
@@ -28,7 +27,7 @@ import {
 } from '../protocol/revisions.js'
 import { declaresStreams, type ResumeInterval } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
-import { isForeignOrigin, pathOf } from '../access/guards.js'
+import { hashOf, isForeignOrigin, pathOf } from '../access/guards.js'
 import { LOOPBACK } from '../http/loopback.js'
 import { NOTHING_KNOWN, type SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
@@ -355,8 +354,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** A key or token, bound to owner, session and path. A digest, as names may be long. */
   scopeOf(key = ''): string {
-    const scope = JSON.stringify([this.owner, this.session ?? null, this.path, key])
-    return createHash('sha256').update(scope).digest('base64url')
+    return hashOf(JSON.stringify([this.owner, this.session ?? null, this.path, key]))
   }
 
   /** Lets the answer carry the owner's cookie. */

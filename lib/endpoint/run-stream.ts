@@ -1,12 +1,13 @@
 // The stream that an endpoint's response becomes, early or not: from its bytes to events, and how
 // its call goes on alone.
+import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { type ClientProfile, ONE_CONNECTION } from '../protocol/revisions.js'
 import { type BlockFields, type BlockListener, fieldOf } from '../protocol/sse-fields.js'
 import { dataInText, transientLines } from '../protocol/sse-lines.js'
 import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
-import type { Connection } from '../readers/connection.js'
+import type { Connection, Given } from '../readers/connection.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture } from '../http/capture-types.js'
@@ -119,9 +120,10 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   }
 
   /** Its client was given all that there is before it was a stream. */
-  hasGiven(hasFirst: boolean): void {
+  hasGiven(given: Given): void {
     this.#hasConnected = true
-    this.#connect(hasFirst)
+    this.#connect(given)
+    this.#stream?.expire(now())
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -260,9 +262,9 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   /**
    * `undefined`: the request has been repeated, on a newer socket.
    *
-   * @param hasFirst its client was given all that there is; and the first block, or not yet.
+   * @param given its client was given all that there is.
    */
-  #connect(hasFirst?: boolean): Connection | undefined {
+  #connect(given?: Given): Connection | undefined {
     const { profile } = this.#request
     // Nothing is agreed before `initialize` is answered.
     const first: ClientProfile | undefined = this.initialize && {
@@ -271,7 +273,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       reconnects: 'when-links-followed'
     }
     const connection = this.#client.connect(this.#run.response.wire, first)
-    if (hasFirst !== undefined) connection?.hasGiven(hasFirst)
+    if (given !== undefined) connection?.hasGiven(given)
     if (connection !== undefined) this.#run.connected()
     return connection
   }

@@ -1,6 +1,6 @@
 // The socket under a response: what its endpoint sees of it, when it is gone, when it may close.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { outsideOfCalls, Timer } from '../streams/timer.js'
 import { currentContext } from './handler-context.js'
 import { responseOnTurn } from './node-internals.js'
@@ -98,12 +98,17 @@ export function closeAfter({ socket }: IncomingMessage, res: ServerResponse): vo
   else res.once('finish', () => closeWhenIdle(socket))
 }
 
+/** Not one in memory. Its class is not asked for: all of `node:net` would be imported with it. */
+export function isOfNetwork(socket: object): boolean {
+  return 'resetAndDestroy' in socket
+}
+
 /** Closes after this response, but not under another one that has come meanwhile. */
 export function closeWhenIdle(socket: Socket): void {
   process.nextTick(() => {
     const next = responseOnTurn(socket)
     if (next !== undefined) return void next.once('finish', () => closeWhenIdle(socket))
-    if (!(socket instanceof Socket)) return void (socket as Socket).destroySoon()
+    if (!isOfNetwork(socket)) return void socket.destroySoon()
     outsideOfCalls(() => new Timer(() => closeIfIdle(socket)).start(LINGER))
   })
 }

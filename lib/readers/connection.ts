@@ -1,5 +1,4 @@
 // One client connection: a cursor that pulls from a stream's log, without a queue.
-import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { firstBlock, KEEP_ALIVE_COMMENT, lastBlock } from '../protocol/sse-writer.js'
@@ -33,6 +32,14 @@ export interface ConnectionOptions {
  * - `closed`: for good.
  */
 type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leaving' | 'closed'
+
+/** What a client was given before its call was a stream. */
+export interface Given {
+  /** With the first block. */
+  readonly hasFirst: boolean
+  /** When it was given the last event, in milliseconds of `now()`. */
+  readonly givenAt: number
+}
 
 /** Bytes copied behind the first block, to be one write: a second one costs more. */
 const MOST_COPIED = 1024
@@ -152,14 +159,14 @@ export class Connection implements Reader, SegmentReader, Stallable {
     this.flush()
   }
 
-  /** Its client was given all that there is before, and `hasFirst`: the first block, too. */
-  hasGiven(hasFirst: boolean): void {
+  /** Its client was given all that there is. */
+  hasGiven({ hasFirst, givenAt }: Given): void {
     const { stream } = this
     this.#isFirst = !hasFirst
     while (this.#cursor < stream.log.last) {
       const batch = stream.log.read(this.#cursor)
       this.#cursor = batch.last
-      stream.markWritten(batch, now())
+      stream.markWritten(batch, givenAt)
     }
     this.#startTimers()
   }

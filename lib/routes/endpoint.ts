@@ -79,8 +79,7 @@ function whyUntouched(context: Context): string | undefined {
   const { instance, method, profile, facts } = context
   if (method !== 'GET' && method !== 'POST') return 'no stream to come'
   if (instance.isClosing) return 'closing'
-  if (profile.taken || facts.isInitialize || instance.slow?.concerns(context) === true)
-    return undefined
+  if (profile.taken || facts.isInitialize || instance.slow.concerns(context)) return undefined
   return 'revision without resumption'
 }
 

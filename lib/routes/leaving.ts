@@ -31,7 +31,7 @@ function isNew(context: Context): boolean {
   const { instance, method, facts, isUnread } = context
   if (method === 'GET') return context.acceptsEvents
   if (method !== 'POST' || !(isUnread || facts.requestIds.length > 0)) return false
-  const key = instance.keys?.keyOf(context)
+  const key = instance.keys.keyOf(context)
   // A call that has come before under its key is known here.
   return key === undefined || instance.directory.where('key', key) instanceof Promise
 }

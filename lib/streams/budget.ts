@@ -86,9 +86,9 @@ export type Counter = Pick<Budget, 'hold' | 'holdAnyway' | 'release' | 'offer' |
 
 /**
  * One limit for all owners. Where it is reached, what was offered goes: of the owner that has most;
- * of one owner, and of owners that have equally much, the lowest rank; of one rank, what was offered
- * longest ago. Nobody makes room for an owner that has more. What owners have is compared by powers
- * of two.
+ * of one owner, and of owners that have equally much, the lowest rank; of one rank, what was
+ * offered longest ago. Nobody makes room for an owner that has more. What owners have is compared
+ * by powers of two.
  */
 export class Budget<T extends Owned = Holding> {
   readonly max: number
@@ -130,8 +130,8 @@ export class Budget<T extends Owned = Holding> {
   }
 
   /**
-   * Counts so much more for an owner, if there is room or some can be made. `weight`: what it counts
-   * for in comparison with other owners.
+   * Counts so much more for an owner, if there is room or some can be made. `weight`: what it
+   * counts for in comparison with other owners.
    */
   hold(owner: string, amount: number, weight = amount): boolean {
     if (!this.has(owner, amount) && !this.makeRoom(owner, amount)) return false

@@ -1,5 +1,5 @@
 // What a stream owes its client, and what it asks it.
-import { InputWait, type InputWaitHost } from './input-wait.js'
+import { InputWait } from './input-wait.js'
 import {
   includesId,
   isObject,
@@ -12,7 +12,7 @@ import {
 } from '../protocol/json-rpc.js'
 import { type BlockFields, dataOf } from '../protocol/sse-fields.js'
 import { isNotificationText, messagesInText } from '../protocol/sse-lines.js'
-import type { HandOffRules } from './stream-types.js'
+import type { AskingStream, HandOffRules } from './stream-types.js'
 
 export class OutstandingRequests {
   /** The sequence of the last request to the client; 0: there was none. */
@@ -27,12 +27,12 @@ export class OutstandingRequests {
   readonly #requestIds: readonly RequestId[]
   /** Set with the first request to the client, as most streams have none. */
   #inputWait: InputWait | undefined
-  readonly #host: InputWaitHost
+  readonly #host: AskingStream
   readonly #rules: HandOffRules | undefined
 
   constructor(
     requestIds: readonly RequestId[],
-    host: InputWaitHost,
+    host: AskingStream,
     rules: HandOffRules | undefined
   ) {
     this.#owed = this.#requestIds = requestIds

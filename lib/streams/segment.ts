@@ -143,9 +143,9 @@ export class Segment extends Holding {
   }
 
   /**
-   * Its events are no longer kept, and count until readers have released them. `isRecallable`: these
-   * may be cut off when memory is short. Not while the stream runs: the client would come back and
-   * find them gone.
+   * Its events are no longer kept, and count until readers have released them. `isRecallable`:
+   * these may be cut off when memory is short. Not while the stream runs: the client would come
+   * back and find them gone.
    */
   evict(isRecallable = true): void {
     this.#isEvicted = true

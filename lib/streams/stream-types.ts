@@ -135,6 +135,10 @@ export interface AskingStream {
   readonly answersDirectly: boolean
   /** The process is about to end: a client that is disconnected could not come back. */
   readonly isClosing: boolean
+  /** It is the client's turn: it waits, or only disconnects, to see how the client comes back. */
+  stopForAnswers(isHandOff: boolean): void
+  /** An answer has come, or is not wanted any more. */
+  goOn(): void
 }
 
 /** When such a stream stops for the answers. */

@@ -5,7 +5,7 @@ import { now } from '../protocol/clock.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'
 import { EventLog } from './event-log.js'
-import type { InputWait, InputWaitHost } from './input-wait.js'
+import type { InputWait } from './input-wait.js'
 import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { Member } from './linked-list.js'
 import { OutstandingRequests } from './outstanding-requests.js'
@@ -18,6 +18,7 @@ import { createNotification, endNotification } from '../protocol/stream-messages
 import type { ServerRequests } from './server-requests.js'
 import { StreamReaders } from './stream-readers.js'
 import {
+  type AskingStream,
   type Producer,
   type Reader,
   type StreamHost,
@@ -28,7 +29,7 @@ import {
   TRANSITIONS
 } from './stream-types.js'
 
-export class Stream extends Member implements StreamIdentity, InputWaitHost {
+export class Stream extends Member implements StreamIdentity, AskingStream {
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
@@ -595,7 +596,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
     return this.hasReader || this.readers.isConnecting
   }
 
-  // InputWaitHost
+  // AskingStream
 
   get isClosing(): boolean {
     return this.#host.isClosing

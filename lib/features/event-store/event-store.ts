@@ -8,8 +8,7 @@ import { type BlockFields, fieldOf, readFields } from '../../protocol/sse-fields
 import { withoutIds } from '../../protocol/sse-lines.js'
 import type { Counter } from '../../streams/budget.js'
 import { outsideOfCalls, Timer } from '../../streams/timer.js'
-import { resumeAtEndpoint } from '../../endpoint/endpoint-client.js'
-import type { Feature } from '../../endpoint/feature.js'
+import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import type {
   EndpointEventStore,
   InstanceParts,
@@ -21,8 +20,7 @@ import { isPlainEncoding } from '../../http/response-headers.js'
 
 type ClientsRequest = Parameters<EndpointEventStore['follow']>[1]
 
-export class EventStore implements Feature, EndpointEventStore {
-  readonly eventStore: EndpointEventStore = this
+export class EventStore implements EndpointEventStore {
   readonly isLeft: boolean
   readonly #parts: InstanceParts
 
@@ -31,8 +29,6 @@ export class EventStore implements Feature, EndpointEventStore {
     this.isLeft = ids === 'leave'
     this.#parts = parts
   }
-
-  // EndpointEventStore
 
   follow(run: NumberedRun, request: ClientsRequest, handler: HandlerContext): NumberedEvents {
     return new EndpointResumption(this.#parts, run, request, handler)
@@ -181,8 +177,9 @@ class EndpointResumption implements NumberedEvents {
     try {
       const { req, revision } = this.#request
       const { signal } = this.#abort
-      const options = { lastEventId: lastId, signal, sessionId: this.#sessionId, revision }
-      this.#answered(await resumeAtEndpoint(req, options))
+      const headers = ['Last-Event-ID', lastId]
+      const options = { headers, signal, sessionId: this.#sessionId, revision }
+      this.#answered(await sendToEndpoint(req, undefined, options))
     } catch (error) {
       this.#parts.debug('the endpoint has closed its stream, and does not go on: %o', error)
       this.#tryAgain()

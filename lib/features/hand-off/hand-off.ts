@@ -70,7 +70,6 @@ export class HandOffTimes implements HandOffRules {
 
 export class HandOff implements Feature, Turns {
   readonly triggers = { traits: ['answers'] as const }
-  readonly turns: Turns = this
 
   /** Answers to our pings, or that the endpoint has got already: accepted, and not passed on. */
   byMessage(context: RequestContext): Answer | undefined {

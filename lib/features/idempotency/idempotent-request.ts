@@ -1,11 +1,19 @@
 // One call under its `Idempotency-Key`: who waits for it, and what became of it.
 import type { ServerResponse } from 'node:http'
 import type { RequestId } from '../../protocol/json-rpc.js'
-import type { Keyed, KeyedOutcome, KeyedRun, RecordedRun } from '../../endpoint/keyed-call.js'
+import type {
+  Keyed,
+  KeyedCall,
+  KeyedOutcome,
+  KeyedRun,
+  RecordedAnswer,
+  RecordedRun
+} from '../../endpoint/keyed-call.js'
+import { BodyWatch } from '../../http/body-watch.js'
 import { patchedResponse } from '../../http/patched-response.js'
+import { foldHeaders, headersIn } from '../../http/response-headers.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { Budget } from '../../streams/budget.js'
-import { AnswerRecorder, type RecordedCall } from './recorded-answer.js'
 
 export const LOST: KeyedOutcome = { kind: 'lost' }
 
@@ -39,7 +47,7 @@ export interface IdempotencyHost {
 }
 
 /** A call that has not been answered. Its request may be large, and is dropped then. */
-export class IdempotentRequest implements RecordedCall {
+export class IdempotentRequest implements KeyedCall {
   readonly #host: IdempotencyHost
   #request: KeyedRequest | undefined
   readonly hash: string | undefined
@@ -86,6 +94,7 @@ export class IdempotentRequest implements RecordedCall {
     patchedResponse(res).watch(recorder)
   }
 
+  /** More of its answer is recorded. `false`: there is no room for it. */
   grow(bytes: number): boolean {
     const recorded = this.#recorded + bytes
     const { longestAnswer, held } = this.#host
@@ -155,5 +164,63 @@ export class IdempotentRequest implements RecordedCall {
     this.#abandonment = undefined
     this.#host.alone.release(request.owner, 1)
     this.#host.held.release(request.owner, request.size)
+  }
+}
+
+type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
+
+/** Records an answer while it is given. */
+class AnswerRecorder extends BodyWatch {
+  readonly #call: IdempotentRequest
+  readonly #res: ServerResponse
+  readonly #run: RecordedRun
+  #head: RecordedHead | undefined
+
+  constructor(call: IdempotentRequest, res: ServerResponse, run: RecordedRun) {
+    super()
+    this.#call = call
+    this.#res = res
+    this.#run = run
+  }
+
+  override head(args: readonly unknown[]): void {
+    if (!this.#call.isSettled) this.#head = this.#read(args[0], headersIn(args))
+  }
+
+  override destroyed(): void {
+    this.#call.abandon()
+  }
+
+  override stop(): void {
+    this.#head = undefined
+    super.stop()
+  }
+
+  protected mayKeep(_size: number, more: number): boolean {
+    const hasRoom = this.#call.grow(more)
+    if (!hasRoom) process.nextTick(() => this.#call.giveUp())
+    return hasRoom
+  }
+
+  protected whole(body: Buffer): void {
+    process.nextTick(() => this.#settle(body))
+  }
+
+  /** @param status as Node takes it: a number, or digits. */
+  #read(status: unknown, given?: unknown): RecordedHead {
+    // Before anything in front of us, such as compression, adds its own.
+    const headers = { ...this.#res.getHeaders() }
+    foldHeaders(given, {
+      setHeader: (name, value) => (headers[name.toLowerCase()] = value)
+    })
+    return { status: Number(status), headers }
+  }
+
+  /** Only now is it known whether a response without an explicit head is a stream. */
+  #settle(body: Buffer): void {
+    if (this.#call.isSettled) return
+    const head = this.#head ?? this.#read(this.#res.statusCode)
+    this.#call.settle({ kind: 'answer', ...head, body })
+    this.#run.untakenEnded()
   }
 }

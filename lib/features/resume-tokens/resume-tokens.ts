@@ -4,7 +4,6 @@ import { revisionIn } from '../../protocol/envelope.js'
 import { isRequestId, type Message, type RequestMessage } from '../../protocol/json-rpc.js'
 import { isStateless } from '../../protocol/revisions.js'
 import { declaresStreams } from '../../protocol/stream-messages.js'
-import type { TokensForWires, WireTokens } from '../../protocol/shared-wire.js'
 import type {
   Answer,
   Feature,
@@ -47,15 +46,13 @@ import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 
 export class ResumeTokens implements Feature {
   readonly triggers: Triggers
-  readonly onWires: { readonly tokens: TokensForWires }
+  readonly onWires: { readonly tokens: TokenCalls }
   readonly #calls: TokenCalls
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.triggers = triggersFor(settings)
     this.#calls = new TokenCalls(parts, settings)
-    let onWires: WireTokens | undefined
-    const by = (make: (calls: object) => WireTokens): WireTokens => (onWires ??= make(this.#calls))
-    this.onWires = { tokens: { by } }
+    this.onWires = { tokens: this.#calls }
     parts.outcomes.add(outcome => this.#store.noteOutcome(outcome))
   }
 

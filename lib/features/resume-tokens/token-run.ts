@@ -122,7 +122,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     // The client's own cancellation names an id that an endpoint with sessions does not know.
     if (session === undefined) return
     const message = cancellation(this.#askedAs, 'The client has cancelled the request')
-    void tellEndpoint(this.#calls.parts, by, message, { sessionId: session })
+    void tellEndpoint(this.#calls.parts.debug, by, message, { sessionId: session })
   }
 
   // AnswerListener

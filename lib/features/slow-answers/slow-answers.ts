@@ -30,7 +30,6 @@ const EVENT_STREAM: InTheMeantime = { name: 'event stream', isDurable: true }
 const CONNECTION: InTheMeantime = { name: 'connection', isDurable: false }
 
 export class SlowCalls implements Feature, SlowAnswers {
-  readonly slow: SlowAnswers = this
   /** Where clients wait that have shown that they read event streams; others wait here first. */
   readonly #soon: DueQueue | undefined
   /** Where the others wait for the rest of their time. */
@@ -84,7 +83,7 @@ export class SlowCalls implements Feature, SlowAnswers {
       if (keyed === undefined && this.#spaces !== undefined) call.openInTheMeantime(this.#spaces)
       return
     }
-    if (instance.eventStore?.isLeft === true) return
+    if (instance.eventStore.isLeft) return
     if (!call.hasWaited && !hasShown(request)) {
       call.hasWaited = true
       return this.#later?.add(call)
