@@ -1,7 +1,6 @@
 // `close()`: running calls keep their connections until they are answered, or a deadline.
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
-import type { Feature } from './endpoint/feature.js'
 import type { RoutesInstance } from './routes/route.js'
 
 /** Options of `close()`. */
@@ -70,20 +69,24 @@ export class Closing {
     if (others !== undefined && !mayMove) this.#abandonAfter(comesBackWithin)
     instance.connections.beginClosing(mayMove)
     if (mayMove) others.leave()
-    const waiting = [instance.table.running.whenCallsOver()]
-    if (others !== undefined) waiting.push(others.whenAnswered())
-    await Promise.race([
-      Promise.all(waiting)
-        .then(() => whenIdle(features))
-        // Others send calls here for as long as they know the way.
-        .then(() => others?.whenCallsOver()),
-      expired
-    ])
+    await Promise.race([this.#whenIdle(), expired])
     await instance.connections.whenIdle()
     instance.connections.close()
     others?.cut()
     this.#expired = undefined
     this.#deadline.stop()
+  }
+
+  /** All at once: others send requests here for as long as they know the way. */
+  async #whenIdle(): Promise<void> {
+    for (let wait = this.#underWay(); wait !== undefined; wait = this.#underWay()) await wait
+  }
+
+  #underWay(): Promise<void> | undefined {
+    const { table, features, connections, others } = this.#instance
+    let wait = table.running.whenCallsOver() ?? others?.whenAnswered()
+    for (const feature of features) wait ??= feature.whenIdle?.()
+    return wait ?? others?.whenCallsOver() ?? connections.whenIdle()
   }
 
   /** Calls whose clients stay away for longer than so many milliseconds are given up. */
@@ -114,12 +117,6 @@ export class Closing {
     others?.cut()
     instance.connections.cutAfter(CLOSING_PATIENCE)
   }
-}
-
-/** The last first, as a call that has a key may yet become a task. */
-async function whenIdle(features: readonly Feature[]): Promise<void> {
-  // A task that has waited for its client goes on with the answers, whatever else runs.
-  for (const feature of [...features].reverse()) await feature.whenIdle?.()
 }
 
 function drainOf(options: unknown): number {

@@ -31,9 +31,14 @@ export function elsewhereByHead(
   if (named === undefined) return undefined
   const leaving = relay.handedBack.of(context)
   const place = context.instance.directory.where(named.kind, named.name, leaving)
-  return place instanceof Promise
-    ? place.then(known => atPlace(context, relay, named, known))
-    : atPlace(context, relay, named, place)
+  if (!(place instanceof Promise)) return atPlace(context, relay, named, place)
+  if (named.kind !== 'session') return place.then(known => atPlace(context, relay, named, known))
+  const taken = place.then(async known => {
+    if (known.kind === 'here') await relay.moved.take(named.name, context.owner, leaving)
+    return known
+  })
+  relay.moved.noteTaking(named.name, taken)
+  return taken.then(known => atPlace(context, relay, named, known))
 }
 
 /** By what a message names: a token, a task, a stream, or a call that has asked its client. */
@@ -72,14 +77,10 @@ export function elsewhereByKey(
 function atPlace(
   context: Context,
   relay: RelayParts,
-  { kind: nameKind, name }: Named,
+  { kind: nameKind }: Named,
   place: Place
 ): Answer | undefined | Promise<Answer | undefined> {
-  if (place.kind === 'here') {
-    const before = relay.handedBack.of(context).at(-1)
-    if (nameKind === 'session' && before !== undefined) relay.moved.add(name, context.owner, before)
-    return undefined
-  }
+  if (place.kind === 'here') return undefined
   if (place.kind === 'unreachable') return () => refuseUnreachable(context)
   if (!canAnswer(context.res)) return () => undefined
   const { kind, instance } = place

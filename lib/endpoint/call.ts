@@ -237,7 +237,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { profile } = request
     if (!profile.taken && this.#runStream?.onAnswered === undefined)
       return this.#leave('revision without resumption')
-    if (instance.isClosing) return this.#leave('closing')
+    if (request.isLate) return this.#leave('closing')
     const { session } = request
     const sessionId =
       head.sessionId === undefined ? session : instance.sessions.nameOf(head.sessionId)
@@ -258,6 +258,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   #mayGather(sessionId: string | undefined): boolean {
     const { instance, facts, method } = this.request
     return (
+      !instance.isClosing &&
       this.#live === undefined &&
       this.#runStream === undefined &&
       method === 'POST' &&

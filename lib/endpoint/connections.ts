@@ -200,7 +200,7 @@ export class Connections implements ConnectionHost {
   }
 
   /** Resolves when all sockets have closed. */
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 

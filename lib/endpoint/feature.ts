@@ -133,7 +133,7 @@ export interface Feature {
   beginClosing?(comesBackWithin: number): void
   /** From now on, calls without a client end after so many milliseconds. */
   abandonAfter?(milliseconds: number): void
-  whenIdle?(): Promise<void>
+  whenIdle?(): Promise<void> | undefined
   /** The time for closing is over: whoever waits gets an error. */
   expire?(): void
 }

@@ -231,6 +231,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   isBatch = false
   keyed: KeyedCall | undefined
   second: SecondChannel | undefined
+  /** It has come to an instance that leaves. */
+  readonly isLate: boolean
   /** What becomes of its session is seen when its response is over, and not by its head alone. */
   isWatched = false
   #path: string | undefined
@@ -268,7 +270,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.isOwn = LOOPBACK in req.socket
     if (this.isOwn) this.parts |= triggers.byTrait('own')
     if (identity.kind === 'failed') this.parts |= triggers.byTrait('owner-failed')
-    if (instance.isClosing) this.parts |= triggers.byTrait('leaving')
+    this.isLate = instance.isClosing
+    if (this.isLate) this.parts |= triggers.byTrait('leaving')
     if (this.session !== undefined && this.session.length > MOST_ID_LENGTH)
       this.parts |= triggers.byTrait('oversized')
   }

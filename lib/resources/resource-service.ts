@@ -183,7 +183,7 @@ export class ResourceService {
   }
 
   /** Resolves when nothing is under way. */
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 

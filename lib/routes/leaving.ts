@@ -13,7 +13,7 @@ import type { Answer, Context } from './route.js'
  */
 export function leaving(context: Context): Answer | undefined {
   const { instance, method, session } = context
-  if (!instance.isClosing || !isNew(context)) return undefined
+  if (!context.isLate || !isNew(context)) return undefined
   const { others, sessions, surviving } = instance
   const ends =
     others !== undefined &&

@@ -34,17 +34,15 @@ interface Owned extends Member {
 
 /** What one owner has. */
 class Account<T extends Owned> {
-  readonly owner: string
   size = 0
   /** 0 for a size of 0, and one more for each doubling: up to `limit`, which is not in it. */
   magnitude = 0
   limit = 1
   readonly shares: Share<T>[] = []
-
-  constructor(owner: string) {
-    this.owner = owner
-  }
 }
+
+/** Accounts up to which empty ones are left. */
+const FEW_ACCOUNTS = 256
 
 /** What may go of one owner, of one rank; what was used longest ago is the first. */
 class Share<T extends Owned> extends LinkedList<T> implements Member {
@@ -85,8 +83,8 @@ interface BudgetOptions<T> {
 export type Counter = Pick<Budget, 'hold' | 'holdAnyway' | 'release' | 'offer' | 'withdraw'>
 
 /**
- * One limit for all owners. Where it is reached, what was offered goes: of the owner that has most;
- * of one owner, and of owners that have equally much, the lowest rank; of one rank, what was
+ * One limit for all owners. Where it is reached, what was offered goes: of the owner that has
+ * most; of one owner, and of owners that have equally much, the lowest rank; of one rank, what was
  * offered longest ago. Nobody makes room for an owner that has more. What owners have is compared
  * by powers of two.
  */
@@ -95,6 +93,7 @@ export class Budget<T extends Owned = Holding> {
   readonly #mostOfOwner: MostOfOwner | undefined
   readonly #evict: (member: T) => void
   readonly #accounts = new Map<string, Account<T>>()
+  #mostAccounts = FEW_ACCOUNTS
   /** Shares by the sizes of their accounts in powers of two, and by rank. */
   readonly #index: (LinkedList<Share<T>> | undefined)[][] = []
   #taken = 0
@@ -130,8 +129,8 @@ export class Budget<T extends Owned = Holding> {
   }
 
   /**
-   * Counts so much more for an owner, if there is room or some can be made. `weight`: what it
-   * counts for in comparison with other owners.
+   * Counts so much more for an owner, if there is room or some can be made. `weight`: what counts
+   * in comparison with other owners.
    */
   hold(owner: string, amount: number, weight = amount): boolean {
     if (!this.has(owner, amount) && !this.makeRoom(owner, amount)) return false
@@ -168,7 +167,6 @@ export class Budget<T extends Owned = Holding> {
     share.list?.delete(share)
     const { account } = share
     account.shares.splice(account.shares.indexOf(share), 1)
-    if (account.size === 0 && account.shares.length === 0) this.#accounts.delete(account.owner)
   }
 
   /** What goes next to make room for an owner. `ranks`: only of these. */
@@ -206,13 +204,20 @@ export class Budget<T extends Owned = Holding> {
     const size = (account.size += weight)
     const { limit } = account
     if (size >= limit || size < limit / 2) this.#weigh(account)
-    if (size === 0 && account.shares.length === 0) this.#accounts.delete(owner)
   }
 
   #open(owner: string): Account<T> {
-    const account = new Account<T>(owner)
+    if (this.#accounts.size >= this.#mostAccounts) this.#forgetEmpty()
+    const account = new Account<T>()
     this.#accounts.set(owner, account)
     return account
+  }
+
+  /** All at once: where a key comes and goes in a large `Map`, V8 looks at all former entries. */
+  #forgetEmpty(): void {
+    for (const [owner, { size, shares }] of this.#accounts)
+      if (size === 0 && shares.length === 0) this.#accounts.delete(owner)
+    this.#mostAccounts = Math.max(FEW_ACCOUNTS, 2 * this.#accounts.size)
   }
 
   #weigh(account: Account<T>): void {

@@ -144,7 +144,7 @@ export class Segment extends Holding {
 
   /**
    * Its events are no longer kept, and count until readers have released them. `isRecallable`:
-   * these may be cut off when memory is short. Not while the stream runs: the client would come
+   * readers may be cut off when memory is short. Not while the stream runs: the client would come
    * back and find them gone.
    */
   evict(isRecallable = true): void {

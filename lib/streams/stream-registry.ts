@@ -545,7 +545,7 @@ class RunningStreams implements Iterable<Stream> {
   }
 
   /** Resolves when no call is left that runs, or waits for its client. */
-  whenCallsOver(): Promise<void> {
+  whenCallsOver(): Promise<void> | undefined {
     return this.#callsOver.wait()
   }
 }

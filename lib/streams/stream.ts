@@ -320,10 +320,11 @@ export class Stream extends Member implements StreamIdentity, AskingStream {
     budget.offer(this.#request, RANKS.request(bytes))
   }
 
+  /** Its end runs code of the endpoint's, and who needs the room is in the middle of a write. */
   evictRequest(): void {
     this.#letGoOfRequest()
     this.#host.evicted(this)
-    this.fail('request-evicted')
+    queueMicrotask(() => this.fail('request-evicted'))
   }
 
   #letGoOfRequest(): void {

@@ -135,7 +135,7 @@ export class IdempotencyStore implements IdempotencyHost {
   }
 
   /** Resolves when all calls have been answered. */
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 

@@ -108,7 +108,7 @@ export class Idempotency implements Feature, CallKeys {
     this.#store.beginClosing(milliseconds)
   }
 
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#store.whenIdle()
   }
 

@@ -105,7 +105,7 @@ export class ResumeTokens implements Feature {
     this.#store.beginClosing(milliseconds)
   }
 
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#store.whenIdle()
   }
 

@@ -102,7 +102,7 @@ export class TaskStore implements TaskKeeper {
   }
 
   /** Resolves when the endpoint works on no task: all have ended, or wait for their clients. */
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 

@@ -1,6 +1,6 @@
 // Who may hold how much, and who makes room, against a model that looks at all there is.
 
-import { describe, expect, it } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
 import { atMost, Budget, timesTheRest } from '../../../lib/streams/budget.js'
 import { Member } from '../../../lib/streams/linked-list.js'
@@ -140,6 +140,27 @@ describe('what has to go', () => {
     const empty = new Thing('a', 0)
     budget.offer(empty)
     expect([budget.hold('b', 1), traces.next('')]).toEqual([false, empty])
+  })
+})
+
+describe('owners that have nothing any more', () => {
+  const { budget } = letting(10)
+  const comeAndGo = (owner: string): void => {
+    budget.hold(owner, 1)
+    budget.release(owner, 1)
+  }
+
+  it('are not taken out of a map and put into it again each time, which costs more and more', () => {
+    const deleted = jest.spyOn(Map.prototype, 'delete')
+    for (let n = 0; n < 1000; n++) comeAndGo('x')
+    expect(deleted).not.toHaveBeenCalled()
+  })
+
+  it('are forgotten for all that', () => {
+    const set = jest.spyOn(Map.prototype, 'set')
+    for (let n = 0; n < 5000; n++) comeAndGo(`${n}`)
+    const accounts = set.mock.contexts.find(map => (map as Map<string, unknown>).has('4999'))
+    expect((accounts as Map<string, unknown>).size).toBeLessThan(1000)
   })
 })
 
