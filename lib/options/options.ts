@@ -137,9 +137,9 @@ export interface McpStreamsOptions {
   /**
    * Whether a stream that waits for its client's answers (elicitation, sampling, roots) is handed
    * off to it (SEP-1335's multi-turn requests), once it is quiet: the server disconnects, answers
-   * 204, and takes all answers in one POST. `auto`: for clients that have announced themselves or have fetched a
-   * stream URL; `always`: for all, if all your clients follow SEP-1335; `never`: answers are taken
-   * at the endpoint only. Default: `auto`.
+   * 204, and takes all answers in one POST. `auto`: for clients that have announced themselves or
+   * have fetched a stream URL; `always`: for all, if all your clients follow SEP-1335; `never`:
+   * answers are taken at the endpoint only. Default: `auto`.
    */
   readonly handoff?: 'auto' | 'always' | 'never' | undefined
   /**
