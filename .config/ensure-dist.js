@@ -11,6 +11,7 @@ const sources = () => [
   'package.json',
   'tsconfig.json',
   '.config/node-types.js',
+  '.config/page.js',
   '.config/tsup.config.js',
   ...readdirSync(`${root}lib`, { recursive: true }).map(file => `lib/${file}`)
 ]

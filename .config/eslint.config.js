@@ -27,7 +27,7 @@ const noGlobals = [
 ]
 
 // Arrows run one way: protocol <- streams <- readers <- http <- endpoint <- routes <- features, resources <- middleware; access <- http;
-// routes <- backplane <- redis; streams <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
+// routes <- backplane <- redis; routes <- wires; protocol <- client; access <- inspector; protocol, access <- check, proxy <- command.
 const outside = [
   { regex: '(^|/)(spec|examples)/', message: 'lib/ never imports its specs or its examples.' },
   { regex: '^express-mcp-streams', message: 'Inside lib/ import the file, not the package.' }
@@ -107,7 +107,10 @@ export default defineConfig(
     extends: [tseslint.configs.recommendedTypeCheckedOnly],
     plugins: { 'import-x': importX },
     languageOptions: {
-      parserOptions: { project: './.config/tsconfig.lint.json', tsconfigRootDir: process.cwd() }
+      parserOptions: {
+        project: ['./.config/tsconfig.lint.json', './lib/inspector/page/tsconfig.json'],
+        tsconfigRootDir: process.cwd()
+      }
     },
     settings: {
       'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
@@ -269,7 +272,7 @@ export default defineConfig(
     rules: imports([
       {
         regex:
-          '^\\./(?:backplane|check|client|command|features/cookie|features/sessions|features/tasks|inspector|proxy|redis|resources)/',
+          '^\\./(?:backplane|check|client|command|features/cookie|features/sessions|features/tasks|inspector|proxy|redis|resources|wires)/',
         message: 'The main entry point loads no other.'
       }
     ])
@@ -322,7 +325,19 @@ export default defineConfig(
   {
     files: ['lib/wires/**'],
     rules: imports(
-      [noNode, arrow('wires', ['features/resume-tokens', 'protocol', 'streams', 'index.js'])],
+      [
+        noNode,
+        arrow('wires', [
+          'access',
+          'endpoint',
+          'features/resume-tokens',
+          'options',
+          'protocol',
+          'routes',
+          'streams',
+          'index.js'
+        ])
+      ],
       builtins
     )
   },
@@ -350,6 +365,17 @@ export default defineConfig(
     // It sees what applications can see.
     files: ['lib/inspector/**'],
     rules: imports([arrow('inspector', ['access', 'index.js'])])
+  },
+  {
+    // For browsers; of the rest it knows what it is told.
+    files: ['lib/inspector/page/**'],
+    rules: {
+      ...imports([
+        noNode,
+        { regex: '^(?!\\.\\./feed\\.js$)', message: 'The page imports the type of its news only.' }
+      ]),
+      'no-restricted-globals': ['error', ...noGlobals]
+    }
   },
   {
     files: ['lib/command/**'],

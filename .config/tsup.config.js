@@ -1,6 +1,8 @@
 // How dist/ is built.
 import { readdirSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
+import ts from 'typescript'
+import { pageAsText } from './page.js'
 
 // Packages that cannot be required, or not be bundled again: they are built in.
 const INCLUDED = ['cookie', 'cookie-parser', 'cookie-signature', 'etag', 'mime', 'nanoid', 'obug']
@@ -37,6 +39,42 @@ const builtinsAsImports = {
   }
 }
 
+/**
+ * Comments are for who reads the sources, and the declarations have what users need: V8 would keep
+ * them for as long as the code is loaded. Those stay that tell a bundler something.
+ */
+const withoutComments = {
+  name: 'without-comments',
+  setup({ onLoad }) {
+    onLoad({ filter: /[/\\]lib[/\\].*\.ts$/ }, ({ path }) => {
+      const code = readFileSync(path, 'utf8')
+      return {
+        contents: uncommented(ts.createSourceFile(path, code, ts.ScriptTarget.Latest)),
+        loader: 'ts'
+      }
+    })
+  }
+}
+
+function uncommented(file) {
+  const { text } = file
+  const comments = new Map()
+  const visit = node => {
+    const before = ts.getLeadingCommentRanges(text, node.pos) ?? []
+    const behind = ts.getTrailingCommentRanges(text, node.end) ?? []
+    for (const { pos, end } of [...before, ...behind]) comments.set(pos, end)
+    for (const child of node.getChildren(file)) visit(child)
+  }
+  visit(file)
+  let [rest, from] = ['', 0]
+  for (const [pos, end] of [...comments].sort(([a], [b]) => a - b)) {
+    if (pos < from || text.slice(pos, end).includes('@__PURE__')) continue
+    rest += text.slice(from, pos)
+    from = end
+  }
+  return rest + text.slice(from)
+}
+
 const common = { target: 'node20', removeNodeProtocol: false }
 
 const doors = [
@@ -65,7 +103,7 @@ export default [
     dts: true,
     clean: ['!command/**'],
     noExternal: INCLUDED.map(name => new RegExp(`^${name}(?:/|$)`)),
-    esbuildPlugins: [builtinsAsImports],
+    esbuildPlugins: [builtinsAsImports, withoutComments, pageAsText],
     banner: {
       js: `/* Includes, by the MIT License, whose text is in LICENSE: ${INCLUDED.map(noticeOf).join('; ')} */`
     }

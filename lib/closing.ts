@@ -1,9 +1,7 @@
 // `close()`: running calls keep their connections until they are answered, or a deadline.
 import { now } from './protocol/clock.js'
 import { Timer } from './streams/timer.js'
-import type { Feature } from './endpoint/feature.js'
 import type { RoutesInstance } from './routes/route.js'
-import type { SharedStreams } from './wires/shared-streams.js'
 
 /** Options of `close()`. */
 export interface CloseOptions {
@@ -12,10 +10,6 @@ export interface CloseOptions {
    * each of their clients gets an error. Default: 20,000.
    */
   readonly drain?: number | undefined
-}
-
-interface ClosingParts extends RoutesInstance {
-  readonly transports: SharedStreams
 }
 
 const DRAIN = 20_000
@@ -27,7 +21,7 @@ const CLOSING_GRACE = 1000
 const CLOSING_PATIENCE = 500
 
 export class Closing {
-  readonly #instance: ClosingParts
+  readonly #instance: RoutesInstance
   readonly #retry: number | null
   #closed: Promise<void> | undefined
   #expired: (() => void) | undefined
@@ -36,7 +30,7 @@ export class Closing {
   #due = Infinity
 
   /** @param retry the reconnection time, in milliseconds; `null`: none. */
-  constructor(instance: ClosingParts, retry: number | null) {
+  constructor(instance: RoutesInstance, retry: number | null) {
     this.#instance = instance
     this.#retry = retry
   }
@@ -56,10 +50,10 @@ export class Closing {
 
   async #begin(): Promise<void> {
     const instance = this.#instance
-    const { features, transports, others } = instance
+    const { features, others } = instance
     const retry = this.#retry ?? LISTEN_RETRY
     const comesBackWithin = 2 * (this.#retry ?? 0) + CLOSING_GRACE
-    instance.connections.endGathering()
+    instance.connections.giveStreams()
     instance.isClosing = true
     others?.beginClosing(comesBackWithin)
     const spread = (): number => Math.round(retry * (0.8 + 0.4 * Math.random()))
@@ -67,7 +61,6 @@ export class Closing {
     others?.stopListening()
     this.#abandonAfter(others === undefined ? comesBackWithin : Infinity)
     for (const feature of features) feature.beginClosing?.(comesBackWithin)
-    transports.beginClosing()
     const expired = new Promise<void>(resolve => (this.#expired = resolve))
     // With another instance to relay them, running calls need no client here.
     const mayMove =
@@ -76,20 +69,24 @@ export class Closing {
     if (others !== undefined && !mayMove) this.#abandonAfter(comesBackWithin)
     instance.connections.beginClosing(mayMove)
     if (mayMove) others.leave()
-    const waiting = [instance.table.running.whenCallsOver()]
-    if (others !== undefined) waiting.push(others.whenAnswered())
-    await Promise.race([
-      Promise.all(waiting)
-        .then(() => whenIdle(features))
-        // Others send calls here for as long as they know the way.
-        .then(() => others?.whenCallsOver()),
-      expired
-    ])
+    await Promise.race([this.#whenIdle(), expired])
     await instance.connections.whenIdle()
     instance.connections.close()
     others?.cut()
     this.#expired = undefined
     this.#deadline.stop()
+  }
+
+  /** All at once: others send requests here for as long as they know the way. */
+  async #whenIdle(): Promise<void> {
+    for (let wait = this.#underWay(); wait !== undefined; wait = this.#underWay()) await wait
+  }
+
+  #underWay(): Promise<void> | undefined {
+    const { table, features, connections, others } = this.#instance
+    let wait = table.running.whenCallsOver() ?? others?.whenAnswered()
+    for (const feature of features) wait ??= feature.whenIdle?.()
+    return wait ?? others?.whenCallsOver() ?? connections.whenIdle()
   }
 
   /** Calls whose clients stay away for longer than so many milliseconds are given up. */
@@ -110,23 +107,16 @@ export class Closing {
   #expire(): void {
     if (this.#expired === undefined) return
     const instance = this.#instance
-    const { features, transports, others } = instance
+    const { features, others } = instance
     this.#expired()
     this.#expired = undefined
     this.#deadline.stop()
     // Calls with tokens come first: what they are answered with is kept under their keys.
     for (const feature of features) feature.expire?.()
     instance.table.running.failCalls('closing')
-    transports.close()
     others?.cut()
     instance.connections.cutAfter(CLOSING_PATIENCE)
   }
-}
-
-/** The last first, as a call that has a key may yet become a task. */
-async function whenIdle(features: readonly Feature[]): Promise<void> {
-  // A task that has waited for its client goes on with the answers, whatever else runs.
-  for (const feature of [...features].reverse()) await feature.whenIdle?.()
 }
 
 function drainOf(options: unknown): number {

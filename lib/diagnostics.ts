@@ -7,10 +7,8 @@ import { createDebug } from 'obug'
 import { now } from './protocol/clock.js'
 import { Label, label } from './protocol/event-id.js'
 import { escaped } from './protocol/printable.js'
-import type { Record } from './streams/record.js'
-import type { Stream } from './streams/stream.js'
 import type { StreamFault } from './protocol/errors.js'
-import type { StreamKind, StreamState } from './streams/stream-types.js'
+import type { Announced, StreamKind, StreamState } from './streams/stream-types.js'
 
 export interface StreamMessage {
   /**
@@ -91,7 +89,7 @@ const channels = Object.fromEntries(NAMES.map(name => [name, channel(`mcp-stream
 /** Publishes to `diagnostics_channel` `mcp-streams:<name>`. */
 export function publish(
   name: DiagnosticName,
-  stream: Stream | Record | undefined,
+  stream: Omit<Announced, 'owner'> | undefined,
   reason?: string,
   delay?: number
 ): void {
@@ -129,7 +127,7 @@ export function digestOf(text: string): string {
 /** What has become of a stream: a debug line, and a message on its channel. */
 export function tell(
   name: DiagnosticName,
-  stream: Stream | Record,
+  stream: Announced,
   error: (Error & { readonly code: string }) | undefined
 ): void {
   if (log.enabled || decisions.hasSubscribers) {
@@ -139,7 +137,7 @@ export function tell(
   if (channels[name].hasSubscribers) publish(name, stream, error?.code)
 }
 
-function tookOf(name: DiagnosticName, stream: Stream | Record): string {
+function tookOf(name: DiagnosticName, stream: Announced): string {
   const { isEnded, state, begunAt, connections } = stream
   if (!isEnded || name !== state) return ''
   return ` (${Math.round(now() - begunAt)} ms, connections: ${Math.max(1, connections)})`

@@ -9,30 +9,50 @@ import { StreamsDraft } from './features/streams-draft/streams-draft.js'
 import { ResumeTokens } from './features/resume-tokens/resume-tokens.js'
 import type { ResumeTokensSettings } from './features/resume-tokens/token-calls.js'
 import { SlowCalls } from './features/slow-answers/slow-answers.js'
-import type { Feature, FeatureCode, FeatureLimits } from './endpoint/feature.js'
+import type { Feature, FeatureCode, FeatureLimits, LastingSessions } from './endpoint/feature.js'
 import type { InstanceParts } from './endpoint/instance-parts.js'
+import type { RoutesInstance } from './routes/route.js'
 import type { Settings } from './options/options.js'
 import { codeOf, type Part } from './options/part.js'
 
-export function featuresOf(settings: Settings, parts: InstanceParts): readonly Feature[] {
-  const { sessions, tasks, resources } = settings
+/** All features of an instance, and of those that the core works with, what it knows them by. */
+interface Features
+  extends
+    Pick<InstanceParts, 'eventStore' | 'links' | 'progress'>,
+    Pick<RoutesInstance, 'features' | 'keys' | 'slow' | 'surviving' | 'turns'> {}
+
+export function featuresOf(settings: Settings, parts: InstanceParts): Features {
   const tokens = tokensSettings(settings)
   const limits = featureLimits(settings)
-  const carriedBy = (part: Part<string> | false | undefined): Feature | undefined =>
-    codeOf<FeatureCode>(part || undefined)?.(parts, limits)
-  return [
-    carriedBy(sessions),
+  const carriedBy = <Made extends Feature>(
+    part: Part<string> | false | undefined
+  ): Made | undefined => codeOf<FeatureCode<Made>>(part || undefined)?.(parts, limits)
+  const surviving = carriedBy<Feature & LastingSessions>(settings.sessions)
+  const resources = carriedBy<Feature & Pick<InstanceParts, 'links'>>(settings.resources)
+  const keys = new Idempotency(parts, answerLimits(settings))
+  const turns = settings.handoff === 'never' ? undefined : new HandOff()
+  const slow = new SlowCalls(settings, parts)
+  const features = [
+    surviving,
     new StreamsDraft(),
-    carriedBy(tasks),
+    carriedBy(settings.tasks),
     tokens && new ResumeTokens(parts, tokens),
-    carriedBy(resources),
-    new Idempotency(parts, answerLimits(settings)),
+    resources,
+    keys,
     new Listen(),
-    settings.handoff === 'never' ? undefined : new HandOff(),
-    new SlowCalls(settings, parts),
-    new EventStore(settings.eventStore, parts),
-    settings.progress === false ? undefined : new Progress(settings.progress)
+    turns,
+    slow
   ].filter(feature => feature !== undefined)
+  return {
+    features,
+    keys,
+    slow,
+    surviving,
+    turns,
+    links: resources?.links,
+    eventStore: new EventStore(settings.eventStore, parts),
+    progress: settings.progress === false ? undefined : new Progress(settings.progress)
+  }
 }
 
 /** Answers under keys, calls with tokens, and tasks may each take an eighth of `maxBytes`. */
@@ -61,13 +81,12 @@ function answerLimits(settings: Settings): IdempotencyLimits {
 
 /** `undefined`: there are neither resume tokens nor the rounds of `disconnectAfter`. */
 function tokensSettings(settings: Settings): ResumeTokensSettings | undefined {
-  const { disconnectAfter, maxRounds, maxStreams, maxStreamBytes, window } = settings
+  const { disconnectAfter, maxStreams, maxStreamBytes, window } = settings
   if (settings.resumeTokens === false && disconnectAfter === null) return undefined
   const tokens = settings.resumeTokens === false ? NO_TOKENS : settings.resumeTokens
   return {
     areOn: settings.resumeTokens !== false,
     shedAfter: disconnectAfter,
-    maxRounds,
     after: tokens.after,
     offer: tokens.offer,
     methods: tokens.methods === 'all' ? 'all' : new Set(tokens.methods),

@@ -1,5 +1,4 @@
 // What one `mcpStreams()` owns, built from its settings.
-import { createHash } from 'node:crypto'
 import { random, urlAlphabet } from 'nanoid'
 import type { ResumeInterval } from './protocol/stream-messages.js'
 import {
@@ -9,7 +8,7 @@ import {
   LocalDirectory,
   UNKNOWN
 } from './streams/directory.js'
-import { atMost, Quota } from './streams/quota.js'
+import { atMost, Budget } from './streams/budget.js'
 import { SessionPings } from './endpoint/session-pings.js'
 import { Sessions } from './streams/sessions.js'
 import { Record } from './streams/record.js'
@@ -18,12 +17,7 @@ import { StreamRegistry } from './streams/stream-registry.js'
 import type { OwnerFunction } from './access/guards.js'
 import { Admissions } from './endpoint/admission.js'
 import { Connections } from './endpoint/connections.js'
-import type {
-  ClientEventName,
-  CookieCode,
-  InstanceLookUps,
-  PostOutcome
-} from './endpoint/instance-parts.js'
+import type { ClientEventName, CookieCode, PostOutcome } from './endpoint/instance-parts.js'
 import { HandOffTimes, retryAtWill } from './features/hand-off/hand-off.js'
 import { Unanswered } from './endpoint/unanswered.js'
 import type { OtherInstances } from './endpoint/other-instances.js'
@@ -36,9 +30,7 @@ import {
   type RoutesInstance,
   walk
 } from './routes/route.js'
-import type { Feature } from './endpoint/feature.js'
 import { abandonAfterOf, featuresOf, keptFor } from './features.js'
-import { SharedStreams } from './wires/shared-streams.js'
 import type { RegistryLimits } from './streams/stream-types.js'
 import { Closing } from './closing.js'
 import { debug, publishLink, tell } from './diagnostics.js'
@@ -60,7 +52,7 @@ export class Instance implements RoutesInstance {
   // What is kept, and who reads it.
   readonly table: StreamRegistry
   readonly connections: Connections
-  readonly bodies: Quota
+  readonly bodies: Budget
 
   // What is known of the endpoint.
   readonly unanswered: Unanswered
@@ -68,23 +60,22 @@ export class Instance implements RoutesInstance {
   // What is answered in place of the endpoint.
   readonly triggers = new TriggerTable()
   readonly routes: Routes
-  readonly features: readonly Feature[]
-  readonly keys: Feature['keys']
-  readonly surviving: Feature['surviving']
-  readonly turns: Feature['turns']
-  readonly slow: Feature['slow']
-  readonly progress: Feature['progress']
-  readonly eventStore: Feature['eventStore']
-  readonly links: Feature['links']
+  readonly features: RoutesInstance['features']
+  readonly keys: RoutesInstance['keys']
+  readonly surviving: RoutesInstance['surviving']
+  readonly turns: RoutesInstance['turns']
+  readonly slow: RoutesInstance['slow']
+  readonly progress: RoutesInstance['progress']
+  readonly eventStore: RoutesInstance['eventStore']
+  readonly links: RoutesInstance['links']
 
   // Other instances.
   readonly others: OtherInstances<Context> | undefined
-  readonly directory: Directory<InstanceLookUps>
+  readonly directory: Directory
   readonly newId: () => string
   readonly kept: Keeper | undefined
 
-  // Other wires, and the end.
-  readonly transports: SharedStreams
+  // The end.
   readonly closing: Closing
   isClosing = false
 
@@ -116,7 +107,7 @@ export class Instance implements RoutesInstance {
     this.#onError = settings.onError
 
     this.sessions = new Sessions(maxStreams)
-    this.sessionPings = new SessionPings(this, maxStreams)
+    this.sessionPings = new SessionPings(debug, maxStreams)
     const here = this.#here()
     this.others = codeOf<OtherInstancesCode>(settings.backplane)?.(this, {
       here,
@@ -135,25 +126,21 @@ export class Instance implements RoutesInstance {
     this.kept = this.others?.kept
     this.table = this.#registry(settings)
     this.connections = this.#connections(settings)
-    this.bodies = bodyQuota(settings)
-    this.unanswered = new Unanswered(this, maxStreams)
-    this.features = featuresOf(settings, this)
-    this.keys = this.#brought('keys')
-    this.surviving = this.#brought('surviving')
-    this.turns = this.#brought('turns')
-    this.slow = this.#brought('slow')
-    this.progress = this.#brought('progress')
-    this.eventStore = this.#brought('eventStore')
-    this.links = this.#brought('links')
+    this.table.onLook = id => this.connections.giveStreams(id)
+    this.bodies = bodyBudget(settings)
+    this.unanswered = new Unanswered(debug, maxStreams)
+    const brought = featuresOf(settings, this)
+    this.features = brought.features
+    this.keys = brought.keys
+    this.surviving = brought.surviving
+    this.turns = brought.turns
+    this.slow = brought.slow
+    this.progress = brought.progress
+    this.eventStore = brought.eventStore
+    this.links = brought.links
     this.routes = routesOf(this)
-    const onWires = this.features.map(feature => feature.onWires)
-    const resources = onWires.find(wires => wires?.resources !== undefined)?.resources
-    const tokens = onWires.find(wires => wires?.tokens !== undefined)?.tokens
-    this.transports = new SharedStreams(this, resources, tokens)
     this.closing = new Closing(this, settings.retry)
   }
-
-  readonly hash = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
   readonly count = (
     name: ClientEventName,
@@ -174,18 +161,11 @@ export class Instance implements RoutesInstance {
     }
   }
 
-  #here(): LocalDirectory<InstanceLookUps> {
-    return new LocalDirectory<InstanceLookUps>({
+  #here(): LocalDirectory {
+    return new LocalDirectory({
       stream: id => this.table.find(id),
       ticket: id => this.#found(id)
     })
-  }
-
-  /** What the first feature brings that has it. */
-  #brought<
-    Name extends 'keys' | 'surviving' | 'turns' | 'slow' | 'progress' | 'eventStore' | 'links'
-  >(name: Name): Feature[Name] | undefined {
-    return this.features.find(feature => feature[name] !== undefined)?.[name]
   }
 
   #found(name: string): Here<unknown, unknown> {
@@ -201,7 +181,8 @@ export class Instance implements RoutesInstance {
       registryLimits(settings),
       (name, stream, error) => {
         tell(name, stream, error)
-        if (name === 'completed' || name === 'failed') this.others?.streamEnded(stream)
+        const isOver = name === 'completed' || name === 'failed'
+        if (isOver) this.others?.streamEnded(stream as Stream | Record)
         if (error === undefined) return
         this.observations.failed(error.code)
         this.report(error, stream.id)
@@ -257,15 +238,13 @@ function registryLimits(settings: Settings): RegistryLimits {
     maxEventBytes: settings.maxBytes,
     maxBytes: settings.maxBytes,
     maxStreams: settings.maxStreams,
-    handOff:
-      settings.handoff === 'never'
-        ? undefined
-        : new HandOffTimes(settings.handoffQuiet, settings.handoffAfter),
+    handOff: settings.handoff === 'never' ? undefined : new HandOffTimes(settings.handoffAfter),
     abandonAfter: abandonAfterOf(settings)
   }
 }
 
-function bodyQuota({ maxBytes, maxBodyBytes }: Settings): Quota {
+function bodyBudget({ maxBytes, maxBodyBytes }: Settings): Budget {
   const all = Math.max(maxBodyBytes, Math.floor(maxBytes / BODIES_SHARE))
-  return new Quota(all, atMost(Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE))))
+  const ofOwner = Math.max(maxBodyBytes, Math.floor(all / OWNER_SHARE))
+  return new Budget(all, { mostOfOwner: atMost(ofOwner) })
 }

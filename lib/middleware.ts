@@ -8,10 +8,10 @@ import {
   type MakeLink,
   requests
 } from './http/handler-context.js'
-import { hasView } from './http/captured-wire.js'
 import { isLoopback } from './http/loopback.js'
 import { streamNamesIn } from './endpoint/mcp-request.js'
 import { expectPatches } from './http/node-internals.js'
+import { VIEW } from './http/patched-response.js'
 import { canAnswer } from './http/reply.js'
 import { holdBody } from './http/request-body.js'
 import { type Identity, type Next, RequestContext } from './endpoint/request-context.js'
@@ -20,7 +20,6 @@ import { parseEventId } from './protocol/event-id.js'
 import { streamParameters } from './protocol/link-header.js'
 import { isJsonText } from './protocol/media-types.js'
 import { settle, walk } from './routes/route.js'
-import { share } from './wires/shared-streams.js'
 import { headerOf, isForeignOrigin } from './access/guards.js'
 import type { CookieCode, InstanceParts } from './endpoint/instance-parts.js'
 import { closeAfter, whenClosed } from './http/sockets.js'
@@ -28,6 +27,7 @@ import type { CloseOptions } from './closing.js'
 import { debug, type RequestMessage } from './diagnostics.js'
 import { Instance } from './instance.js'
 import { type McpStreamsOptions, parseOptions } from './options/options.js'
+import { carryInstance } from './options/part.js'
 import {
   cutConnection,
   detailsOf,
@@ -46,7 +46,7 @@ export interface McpStreams {
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   (req: IncomingMessage, res: ServerResponse, next: (error?: any) => void): void
   /**
-   * For a restart, to be called after `server.close()`. New responses pass untouched; with a
+   * For a restart, to be called after `server.close()`. What comes after it passes untouched; with a
    * backplane, another instance begins what is new, and a session that cannot be begun again gets
    * 404. Listen channels end at once, with a time to come back (`retry`, spread by a fifth).
    * Running calls keep their connections until they have been answered, and so do transfers; those
@@ -95,7 +95,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
     const message: RequestMessage = { streams: middleware, request: req, response: res }
     requests.runStores(message, () => handle(instance, req, res, next))
   }
-  share(middleware, instance.transports)
+  carryInstance(middleware, instance)
   return Object.assign(middleware, {
     close: (closing?: CloseOptions) => {
       const closed = instance.closing.close(closing)
@@ -138,7 +138,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
   }
   // Before more is read of them: `expectProperties` says what this saves behind Express.
   expectPatches(req, res)
-  instance.others?.noteServer(req)
+  instance.others?.arrived(req, res)
   if (instance.isClosing) closeAfter(req, res)
   const identity = identify(instance, req, res)
   const pass = req.readableFlowing === true ? holdBody(req, res, next) : next
@@ -168,7 +168,7 @@ function whyNotOurs(
   req: IncomingMessage,
   res: ServerResponse
 ): string | undefined {
-  if (hasView(res)) return 'already handled by another mcpStreams()'
+  if (VIEW in res) return 'already handled by another mcpStreams()'
   if (req.httpVersionMajor > 1) return 'HTTP/2'
   if (res.headersSent) return 'headers already sent'
   // A response that waits for its turn on a connection has none yet.

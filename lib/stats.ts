@@ -116,7 +116,6 @@ export type LimitName =
 
 export function statsOf(instance: Instance): McpStreamsStats {
   const { table, connections, bodies, features, observations } = instance
-  connections.endGathering()
   const { bytes, remembered, evictions, ...streams } = table.counts()
   const counts = {
     calls: 0,
@@ -212,6 +211,7 @@ function limitsOf(instance: Instance, fullest: number): McpStreamsDetails['limit
 
 /** `false`: there is no such stream, or it has no connection of its own. */
 export function cutConnection({ connections }: Instance, name: string): boolean {
+  connections.giveStreams()
   for (const connection of connections) {
     const { id, readers } = connection.stream
     if (readers.current !== connection || digestOf(id) !== name) continue

@@ -24,9 +24,12 @@ export function defaultOwner(req: IncomingMessage): string | undefined {
     return `client:${JSON.stringify([auth['clientId'], subject ?? null])}`
   }
   const { authorization } = req.headers
-  return authorization === undefined
-    ? undefined
-    : `authorization:${createHash('sha256').update(authorization).digest('base64url')}`
+  return authorization === undefined ? undefined : `authorization:${hashOf(authorization)}`
+}
+
+/** A digest of a text, which stands for it where the text itself is not to be kept. */
+export function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }
 
 export function sessionOf(req: IncomingMessage): string | undefined {

@@ -4,7 +4,7 @@ import { now } from '../protocol/clock.js'
 import {
   type Directory,
   type Elsewhere,
-  type FoundIn,
+  type FoundAs,
   HERE,
   type LocalDirectory,
   type NameKind,
@@ -44,13 +44,13 @@ const LONGEST_PAUSE = 1 / 6
 const LOST = 'What instances share may be lost'
 const UNREACHABLE: Place = { kind: 'unreachable' }
 
-export class SharedDirectory<S extends LookUps<S>> implements Directory<S> {
-  readonly here: S
-  readonly #local: LocalDirectory<S>
+export class SharedDirectory implements Directory {
+  readonly here: LookUps
+  readonly #local: LocalDirectory
   readonly #link: DirectoryLink
   readonly #settings: SharedDirectorySettings
 
-  constructor(local: LocalDirectory<S>, link: DirectoryLink, settings: SharedDirectorySettings) {
+  constructor(local: LocalDirectory, link: DirectoryLink, settings: SharedDirectorySettings) {
     this.here = local.here
     this.#local = local
     this.#link = link
@@ -92,10 +92,10 @@ export class SharedDirectory<S extends LookUps<S>> implements Directory<S> {
     this.#link.names.delete('k', key)
   }
 
-  async find<K extends keyof S & NameKind>(
-    kind: K,
+  async find<Kind extends keyof LookUps>(
+    kind: Kind,
     name: string
-  ): Promise<FoundIn<S, K> | Elsewhere> {
+  ): Promise<FoundAs<Kind> | Elsewhere> {
     const place = await this.where(kind, name)
     return place.kind === 'here' ? this.#local.find(kind, name) : place
   }

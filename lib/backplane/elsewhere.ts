@@ -31,9 +31,14 @@ export function elsewhereByHead(
   if (named === undefined) return undefined
   const leaving = relay.handedBack.of(context)
   const place = context.instance.directory.where(named.kind, named.name, leaving)
-  return place instanceof Promise
-    ? place.then(known => atPlace(context, relay, named, known))
-    : atPlace(context, relay, named, place)
+  if (!(place instanceof Promise)) return atPlace(context, relay, named, place)
+  if (named.kind !== 'session') return place.then(known => atPlace(context, relay, named, known))
+  const taken = place.then(async known => {
+    if (known.kind === 'here') await relay.moved.take(named.name, context.owner, leaving)
+    return known
+  })
+  relay.moved.noteTaking(named.name, taken)
+  return taken.then(known => atPlace(context, relay, named, known))
 }
 
 /** By what a message names: a token, a task, a stream, or a call that has asked its client. */
@@ -57,7 +62,7 @@ export function elsewhereByKey(
   const { instance, facts, isUnread, owner, req } = context
   const { directory, isClosing, keys } = instance
   if (!(isUnread || facts.requestIds.length > 0)) return undefined
-  const key = keys?.keyOf(context)
+  const key = keys.keyOf(context)
   if (key === undefined) return undefined
   // An instance that is closing claims no key, because others would wait for its answer.
   const place = isClosing ? directory.where('key', key) : directory.claim(key, owner)
@@ -72,14 +77,10 @@ export function elsewhereByKey(
 function atPlace(
   context: Context,
   relay: RelayParts,
-  { kind: nameKind, name }: Named,
+  { kind: nameKind }: Named,
   place: Place
 ): Answer | undefined | Promise<Answer | undefined> {
-  if (place.kind === 'here') {
-    const before = relay.handedBack.of(context).at(-1)
-    if (nameKind === 'session' && before !== undefined) relay.moved.add(name, context.owner, before)
-    return undefined
-  }
+  if (place.kind === 'here') return undefined
   if (place.kind === 'unreachable') return () => refuseUnreachable(context)
   if (!canAnswer(context.res)) return () => undefined
   const { kind, instance } = place
@@ -241,7 +242,7 @@ async function answerLostPost(context: Context, link: InstanceLink): Promise<voi
   // The endpoint's own check of the origin would not run.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const named = namedByMessages(context)
-  const keyed = named === undefined ? context.instance.keys?.of(context) : undefined
+  const keyed = named === undefined ? context.instance.keys.of(context) : undefined
   let answer: Answer | undefined
   try {
     answer =
@@ -296,7 +297,7 @@ function keyNamed(context: Context): Named | undefined {
   if (context.method !== 'DELETE') return undefined
   const { keys } = context.instance
   const values = streamParameters(context.req.url ?? '')
-  return named('key', values.flatMap(value => keys?.scoped(context, value) ?? [])[0])
+  return named('key', values.flatMap(value => keys.scoped(context, value) ?? [])[0])
 }
 
 /** What its head names: one of our ids, else its session. */

@@ -54,7 +54,7 @@ export async function answerKeptCall(
   keyed: Keyed
 ): Promise<Answer | undefined> {
   const value = await kept.find(keyed.key)
-  const call = value && context.instance.keys?.kept(context, keyed, value)
+  const call = value && context.instance.keys.kept(context, keyed, value)
   if (call === undefined) return undefined
   if (call.kind === 'answer') return call.answer
   const saved = await results.find(call.streamId)

@@ -1,9 +1,25 @@
-// Which instances live. Each writes its sign of life only while its own messages come back.
+// Which instances live. Each writes its sign of life only while its own messages come back:
+//
+//          connected             own message
+//   down ------------> silent ----------------> sound
+//    ^                  |  ^                    |  |
+//    |     lost         |  | silence, or        |  |
+//    +------------------+  | connected anew     |  |
+//    |                     +--------------------+  |
+//    +---------------------------------------------+
+//
+// After silence the connection is renewed. `close()` leads from anywhere to `over`.
 import type { InstanceStats } from '../endpoint/other-instances.js'
 import type { Backplane } from './types.js'
 
 /** `down`: nothing comes back. `degraded`: round trips are slow, or keys cannot be written. */
 export type LinkState = 'up' | 'degraded' | 'down'
+
+/** The connection. `quietSince`: when something was last heard on it, or could have been. */
+type Link =
+  | { readonly is: 'down' | 'over' }
+  | { readonly is: 'silent'; quietSince: number }
+  | { readonly is: 'sound'; quietSince: number; readonly since: number }
 
 interface LifeHost {
   readonly tag: string
@@ -48,16 +64,10 @@ export class Life {
   readonly #waits = new Set<{ until: number; readonly done: () => void }>()
   readonly #unwatch: () => void
   #looks = 0
-  #isUp = false
-  #isOver = false
-  #upAt = -Infinity
+  #link: Link = { is: 'down' }
   #tickedAt: number
-  #wokenAt = -Infinity
   #beatAt = -Infinity
   #pingedAt = -Infinity
-  #echoAt = -Infinity
-  /** Since when own messages have come back without a break; `Infinity`: they do not. */
-  #soundSince = Infinity
   #roundTrip = 0
   #isWritable = true
   #signedAt = -Infinity
@@ -72,7 +82,7 @@ export class Life {
   }
 
   get state(): LinkState {
-    if (!this.#isUp || this.#soundSince === Infinity) return 'down'
+    if (this.#link.is !== 'sound') return 'down'
     const isSlow = this.#roundTrip >= this.#lease * SLOW
     return isSlow || !this.#isWritable ? 'degraded' : 'up'
   }
@@ -94,16 +104,21 @@ export class Life {
   heard(tag: string): void {
     const now = this.#host.now()
     if (tag === this.#host.tag) {
-      this.#roundTrip = now - this.#pingedAt
-      this.#echoAt = now
-      if (this.#soundSince !== Infinity) return
-      this.#soundSince = now
-      this.#host.opened()
-      return void this.sign()
+      return this.#heardOwn(now)
     }
     const peer = this.#peers.get(tag)
     peer.heardAt = now
     peer.liveness = undefined
+  }
+
+  #heardOwn(now: number): void {
+    this.#roundTrip = now - this.#pingedAt
+    const link = this.#link
+    if ('quietSince' in link) link.quietSince = now
+    if (link.is !== 'silent') return
+    this.#link = { is: 'sound', quietSince: now, since: now }
+    this.#host.opened()
+    void this.sign()
   }
 
   /** An instance has said that it has left. */
@@ -123,17 +138,16 @@ export class Life {
         this.#waits.delete(wait)
         wait.done()
       }
-    if (!this.#isUp || now - this.#beatAt < this.#lease * BEAT) return
+    const link = this.#link
+    if (!('quietSince' in link) || now - this.#beatAt < this.#lease * BEAT) return
     this.#beatAt = now
-    const since = Math.max(this.#echoAt, this.#upAt, this.#wokenAt)
-    const isSilent = now - since > this.#lease * SILENCE
+    const isSilent = now - link.quietSince > this.#lease * SILENCE
     if (isSilent) {
-      this.#soundSince = Infinity
-      this.#upAt = now
+      this.#link = { is: 'silent', quietSince: now }
       this.#backplane.renew()
     }
     this.#ping()
-    if (this.#soundSince !== Infinity) void this.sign()
+    if (this.#link.is === 'sound') void this.sign()
   }
 
   /** Messages that came in a pause of this process are read only now: nobody else was silent. */
@@ -141,7 +155,7 @@ export class Life {
     const time = now - this.#tickedAt
     this.#tickedAt = now
     if (time <= this.#lease * AWAKE) return
-    this.#wokenAt = now
+    if ('quietSince' in this.#link) this.#link.quietSince = now
     for (const wait of this.#waits) wait.until += time
   }
 
@@ -152,7 +166,8 @@ export class Life {
     const age = (now - peer.judgedAt) / this.#lease
     if (now - peer.heardAt < this.#lease * BEAT) return Promise.resolve('alive')
     // Without a connection, nothing could be found of what it has left behind.
-    if (peer.liveness === 'gone' && age < GONE_FOR && this.#isUp) return Promise.resolve('gone')
+    if (peer.liveness === 'gone' && age < GONE_FOR && this.#isConnected)
+      return Promise.resolve('gone')
     if (peer.liveness === 'alive' && age < ALIVE_FOR) return Promise.resolve('alive')
     if (peer.look !== undefined) return peer.look
     if (this.#looks >= MOST_LOOKS) return Promise.resolve('unknown')
@@ -169,22 +184,23 @@ export class Life {
 
   /** Says that the instance leaves, so that the others need not wait until its lease is over. */
   async close(): Promise<void> {
-    const isUp = this.#isUp
-    this.#isOver = true
+    const isConnected = this.#isConnected
+    this.#link = { is: 'over' }
     this.#unwatch()
-    this.#changed(false)
     for (const { done } of this.#waits) done()
     this.#waits.clear()
-    if (!isUp) return
-    await this.#signs.leave(this.#host.tag).catch(() => undefined)
+    if (isConnected) await this.#signs.farewell(this.#host.tag).catch(() => undefined)
+  }
+
+  get #isConnected(): boolean {
+    return 'quietSince' in this.#link
   }
 
   #changed(isUp: boolean): void {
-    this.#isUp = isUp
-    this.#soundSince = Infinity
-    if (!isUp) return
-    this.#upAt = this.#host.now()
-    this.#beatAt = this.#upAt
+    if (!isUp) return void (this.#link = { is: 'down' })
+    const now = this.#host.now()
+    this.#link = { is: 'silent', quietSince: now }
+    this.#beatAt = now
     this.#ping()
   }
 
@@ -195,7 +211,7 @@ export class Life {
 
   /** Says that this instance lives. */
   async sign(): Promise<void> {
-    if (this.#isOver) return
+    if (this.#link.is === 'over') return
     const { tag, now, leaseExpired } = this.#host
     const before = this.#signedAt
     if (before !== -Infinity) this.#lookAtOwn().catch(() => undefined)
@@ -219,7 +235,8 @@ export class Life {
 
   /** In the first lease after a lost connection, the other one's key may have been lost as well. */
   get #mayJudge(): boolean {
-    return this.#isUp && this.#host.now() - this.#soundSince >= this.#lease
+    const link = this.#link
+    return link.is === 'sound' && this.#host.now() - link.since >= this.#lease
   }
 
   async #judge(tag: string, peer: Peer): Promise<Liveness> {
@@ -253,7 +270,7 @@ export class Life {
   }
 
   #wait(time: number): Promise<void> {
-    if (this.#isOver) return Promise.resolve()
+    if (this.#link.is === 'over') return Promise.resolve()
     return new Promise(done => this.#waits.add({ until: this.#host.now() + time, done }))
   }
 }
@@ -321,7 +338,7 @@ class Signs {
   }
 
   /** Says that the instance has left. */
-  async leave(tag: string): Promise<void> {
+  async farewell(tag: string): Promise<void> {
     await this.#backplane.command(['SET', this.#keyOf(tag), FAREWELL, 'PX', FAREWELL_FOR])
   }
 }

@@ -1,7 +1,7 @@
 // This instance as one of several: directory, forwarded requests, kept results.
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { serverOf } from '../endpoint/endpoint-client.js'
-import type { InstanceParts, InstanceLookUps } from '../endpoint/instance-parts.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type {
   BackplaneStats,
   InstanceStats,
@@ -17,11 +17,12 @@ import type { Answer, Context, RoutesInstance } from '../routes/route.js'
 import type { Keeper } from '../streams/directory.js'
 import type { Record } from '../streams/record.js'
 import { Stream } from '../streams/stream.js'
+import { UnderWay } from '../streams/when-idle.js'
 import { SharedDirectory } from './directory.js'
 import { elsewhereByHead, elsewhereByKey, elsewhereByMessage, relayBody } from './elsewhere.js'
-import { type Exchange, type ExchangeUser, UNUSED } from './exchange.js'
+import { type Exchange, type ExchangeUser, UNUSED } from './relay.js'
 import { InstanceLink } from './instance-link.js'
-import { RelayedCalls, RelayedRequest } from './relay-in.js'
+import { RelayedRequest } from './relay-in.js'
 import { MovedSessions } from './moved-sessions.js'
 import { HandedBack, type RelayParts } from './relay-out.js'
 import { encodeHead } from './relay-head.js'
@@ -29,12 +30,15 @@ import { RelayedResponses } from './relayed-responses.js'
 import type { Backplane } from './types.js'
 
 export class Membership implements OtherInstances<Context> {
-  readonly directory: SharedDirectory<InstanceLookUps>
+  readonly directory: SharedDirectory
   readonly #instance: RoutesInstance
   readonly #link: InstanceLink
   readonly #relay: RelayParts
   readonly #responses = new RelayedResponses()
-  readonly #calls = new RelayedCalls()
+  /** Calls for clients of other instances. */
+  readonly #calls = new UnderWay()
+  /** What clients have posted here. */
+  readonly #posts = new UnderWay()
   #isLeaving = false
   #server: Server | undefined
 
@@ -72,7 +76,7 @@ export class Membership implements OtherInstances<Context> {
     const forwardsSessions = backplane.sessions !== 'local'
     sessions.areShared = !forwardsSessions
     const { moved } = this.#relay
-    const hasMoved = (session: string): boolean => moved.before(session) !== undefined
+    const hasMoved = (session: string): boolean => moved.before(session).length > 0
     sessions.hasMoved = hasMoved
     this.directory = new SharedDirectory(host.here, link, {
       forwardsSessions,
@@ -104,7 +108,9 @@ export class Membership implements OtherInstances<Context> {
   }
 
   byHead(context: Context): Answer | undefined | Promise<Answer | undefined> {
-    const place = comesFromHolder(context) ? undefined : elsewhereByHead(context, this.#relay)
+    const place = comesFromHolder(context)
+      ? this.#relay.moved.taking(context.session)
+      : elsewhereByHead(context, this.#relay)
     if (context.method !== 'DELETE' || streamNamesIn(context.req).length > 0) return place
     return place instanceof Promise
       ? place.then(answer => this.#endsHere(context, answer))
@@ -114,18 +120,17 @@ export class Membership implements OtherInstances<Context> {
   byMessage(context: Context): Answer | undefined {
     const { moved } = this.#relay
     const answer = comesFromHolder(context) ? undefined : elsewhereByMessage(context, this.#relay)
-    const before = answer === undefined ? moved.before(context.session) : undefined
-    if (before === undefined) return answer
-    if (moved.isForBefore(context)) return () => relayBody(context, this.#relay, before, 'named')
-    moved.tell(context, before)
+    if (answer !== undefined) return answer
+    const [first] = moved.before(context.session)
+    if (first === undefined) return undefined
+    if (moved.isForBefore(context)) return () => relayBody(context, this.#relay, first, 'named')
+    moved.tell(context)
     return undefined
   }
 
   /** A session that ends here ends for its calls at another instance, too. */
   #endsHere(context: Context, elsewhere: Answer | undefined): Answer | undefined {
-    const { moved } = this.#relay
-    const before = elsewhere === undefined ? moved.before(context.session) : undefined
-    if (before !== undefined) moved.tell(context, before)
+    if (elsewhere === undefined) this.#relay.moved.tell(context)
     return elsewhere
   }
 
@@ -159,8 +164,12 @@ export class Membership implements OtherInstances<Context> {
     return elsewhereByKey(context, this.#relay)
   }
 
-  noteServer(req: IncomingMessage): void {
+  arrived(req: IncomingMessage, res: ServerResponse): void {
     if (isLoopback(req) || isRelayed(req)) return
+    if (req.method === 'POST') {
+      this.#posts.add(res)
+      res.once('close', () => this.#posts.delete(res))
+    }
     const { server } = req.socket as { server?: Server }
     this.#server = server ?? this.#server ?? serverOf(req)
   }
@@ -186,7 +195,7 @@ export class Membership implements OtherInstances<Context> {
     this.#link.names.beginClosing()
     const { table, keys } = this.#instance
     for (const record of table.endedSince(comesBackWithin)) this.#keep(record)
-    keys?.keepSince(comesBackWithin)
+    keys.keepSince(comesBackWithin)
   }
 
   stopListening(): void {
@@ -201,11 +210,11 @@ export class Membership implements OtherInstances<Context> {
     this.#responses.beginClosing()
   }
 
-  whenAnswered(): Promise<void> {
-    return this.#responses.whenIdle()
+  whenAnswered(): Promise<void> | undefined {
+    return this.#responses.whenIdle() ?? this.#posts.whenIdle()
   }
 
-  whenCallsOver(): Promise<void> {
+  whenCallsOver(): Promise<void> | undefined {
     return this.#calls.whenIdle()
   }
 
@@ -222,7 +231,7 @@ export class Membership implements OtherInstances<Context> {
     if (kind !== 'request' || isHandshake || last === 0 || !record.isKept) return
     const { debug, keys } = this.#instance
     if (this.#link.results.save(record)) {
-      if (details.callKey !== undefined) keys?.keepStream(details.callKey)
+      if (details.callKey !== undefined) keys.keepStream(details.callKey)
     } else
       debug('stream %s: too much for others to find once this instance has gone', label(record))
   }

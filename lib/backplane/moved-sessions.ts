@@ -1,17 +1,19 @@
-// Sessions that were begun again here because their instance leaves: calls that have begun there
-// still run there, and what their client says is for them, too.
-import { isRequest, isResponse, type Message } from '../protocol/json-rpc.js'
+// Sessions that were begun again here because their instance leaves: calls that have begun there,
+// or at one that had left before, still run there, and what their client says is for them, too.
+import { isRequest, isResponse, type Message, objectIn } from '../protocol/json-rpc.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { FairStore } from '../streams/fair-store.js'
 import type { Context } from '../routes/route.js'
-import { UNUSED } from './exchange.js'
+import { UNUSED } from './relay.js'
 import type { InstanceLink } from './instance-link.js'
 import { encodeHead, requestHead } from './relay-head.js'
 
 export class MovedSessions {
   readonly #link: InstanceLink
-  /** The instance that had it before. */
-  readonly #before: FairStore<{ readonly tag: string }>
+  /** Those that have had it before, the earliest first. */
+  readonly #before: FairStore<readonly string[]>
+  /** Sessions of which it is being found out whether they are taken here. */
+  readonly #taking = new Map<string, Promise<unknown>>()
 
   /** @param most how many are remembered. */
   constructor(link: InstanceLink, most: number) {
@@ -19,20 +21,51 @@ export class MovedSessions {
     this.#before = new FairStore({ maxSize: most })
   }
 
-  add(session: string, owner: string, tag: string): void {
-    this.#before.set(session, owner, { tag })
+  /**
+   * This instance begins a session again. @param handedBack those that have handed it back. Others
+   * may have had it before them.
+   */
+  async take(session: string, owner: string, handedBack: readonly string[]): Promise<void> {
+    const { kept, tag: own } = this.#link
+    const name = `before ${session}`
+    const known = await kept.find(name).catch(() => undefined)
+    const all = new Set([...this.before(session), ...tagsIn(known?.head), ...handedBack])
+    all.delete(own)
+    const states = await Promise.all([...all].map(tag => this.#link.look(tag)))
+    const tags = [...all].filter((_tag, i) => states[i] !== 'gone').slice(-MOST_BEFORE)
+    if (tags.length === 0) return
+    this.#before.set(session, owner, tags)
+    kept.keep(name, { tags }, [], BEFORE_FOR)
   }
 
-  /** The instance that may still run calls of a session; `undefined`: there is none. */
-  before(session: string | undefined): string | undefined {
-    if (session === undefined) return undefined
-    const tag = this.#before.peek(session)?.tag
-    if (tag === undefined || !this.#link.hasLeft(tag)) return tag
-    this.#before.delete(session)
-    return undefined
+  /** Others may know already that a session is taken here, before this instance does. */
+  noteTaking(session: string, taken: Promise<unknown>): void {
+    const all = Promise.all([this.#taking.get(session), taken])
+    const over = (): void => {
+      if (this.#taking.get(session) === all) this.#taking.delete(session)
+    }
+    this.#taking.set(session, all)
+    all.then(over, over)
   }
 
-  /** Whether all of a POST is answers to what that instance has asked. */
+  taking(session: string | undefined): Promise<undefined> | undefined {
+    const nothing = (): undefined => undefined
+    return session === undefined ? undefined : this.#taking.get(session)?.then(nothing, nothing)
+  }
+
+  /** The instances that may still run calls of a session, the earliest first. */
+  before(session: string | undefined): readonly string[] {
+    const known = session === undefined ? undefined : this.#before.peek(session)
+    if (session === undefined || known === undefined) return NONE
+    const left = known.filter(tag => !this.#link.hasLeft(tag))
+    if (left.length === 0) this.#before.delete(session)
+    return left
+  }
+
+  /**
+   * Whether all of a POST is answers to what the earliest of them has asked: what is asked later
+   * has ids that say by whom.
+   */
   isForBefore({ messages, instance }: Context): boolean {
     return (
       messages.length > 0 &&
@@ -40,17 +73,31 @@ export class MovedSessions {
     )
   }
 
-  /** Tells that instance as well: of notifications, as of a cancelled call, and of the end. */
-  tell({ req, messages, text, body, isUnread, instance }: Context, tag: string): void {
+  /** Tells them as well: of notifications, as of a cancelled call, and of the end. */
+  tell({ req, session, messages, text, body, isUnread, instance }: Context): void {
+    const before = this.before(session)
     const isForHere =
       messages.length > 0 && messages.every(message => isAskedHere(message, instance))
-    if (isUnread || isForHere || messages.some(isRequest)) return
+    if (before.length === 0 || isUnread || isForHere || messages.some(isRequest)) return
     const copy = text ?? (body === undefined ? undefined : JSON.stringify(body))
-    const exchange = this.#link.open(tag, UNUSED)
-    exchange.write(encodeHead(requestHead(req, 'named', copy)))
-    if (copy !== undefined) exchange.write(Buffer.from(copy))
-    exchange.end()
+    for (const tag of before) {
+      const exchange = this.#link.open(tag, UNUSED)
+      exchange.write(encodeHead(requestHead(req, 'named', copy)))
+      if (copy !== undefined) exchange.write(Buffer.from(copy))
+      exchange.end()
+    }
   }
+}
+
+const NONE: readonly string[] = []
+/** Instances that are remembered for one session. */
+const MOST_BEFORE = 10
+/** Milliseconds for which others can find them. */
+const BEFORE_FOR = 60 * 60 * 1000
+
+function tagsIn(head: unknown): readonly string[] {
+  const { tags } = objectIn(head)
+  return Array.isArray(tags) ? tags.filter(tag => typeof tag === 'string') : NONE
 }
 
 /** What was asked here while the other instance ran calls as well: its id says so. */

@@ -1,17 +1,18 @@
 // A request that another instance has forwarded to this one. It is given to this instance's own
 // server, so that it passes all of the application's checks, as if its client had come here.
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
-import type { Exchange, ExchangeUser } from './exchange.js'
+import type { Exchange, ExchangeUser } from './relay.js'
 import { connect } from '../endpoint/endpoint-client.js'
 import { relayedConnection, type RelayedWire } from '../http/loopback.js'
 import { passedOnOf } from '../http/response-headers.js'
-import { WhenIdle } from '../streams/when-idle.js'
+import type { UnderWay } from '../streams/when-idle.js'
 import { encodeHead, HeadReader, type RequestHead, takesComments } from './relay-head.js'
 
 export class RelayedRequest implements ExchangeUser {
   readonly #exchange: Exchange
   readonly #server: Server
-  readonly #calls: RelayedCalls
+  /** Closing waits for these, as the connection ends with it. */
+  readonly #calls: UnderWay
   readonly #debug: (format: string, ...args: unknown[]) => void
   readonly #reader = new HeadReader<RequestHead>()
   #request: ClientRequest | undefined
@@ -20,7 +21,7 @@ export class RelayedRequest implements ExchangeUser {
   constructor(
     exchange: Exchange,
     server: Server,
-    calls: RelayedCalls,
+    calls: UnderWay,
     debug: (format: string, ...args: unknown[]) => void
   ) {
     this.#exchange = exchange
@@ -99,24 +100,4 @@ export class RelayedRequest implements ExchangeUser {
 
 function hasHost(headers: readonly string[]): boolean {
   return headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'host')
-}
-
-/** Calls for clients of other instances: closing waits for them, as the connection ends with it. */
-export class RelayedCalls {
-  readonly #open = new Set<object>()
-  readonly #idle = new WhenIdle(() => this.#open.size === 0)
-
-  add(call: object): void {
-    this.#open.add(call)
-  }
-
-  /** The answer has been sent whole, or will not be. */
-  delete(call: object): void {
-    this.#open.delete(call)
-    this.#idle.check()
-  }
-
-  whenIdle(): Promise<void> {
-    return this.#idle.wait()
-  }
 }

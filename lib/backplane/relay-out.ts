@@ -1,7 +1,7 @@
 // A request for something that another instance has: it is forwarded whole, and its response is
 // passed on to the client as it is written there.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Break, Exchange, ExchangeUser } from './exchange.js'
+import type { Break, Exchange, ExchangeUser } from './relay.js'
 import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
@@ -127,10 +127,15 @@ export class RelayedResponse implements ExchangeUser {
 
   /** This instance leaves. A client that has resumed a stream is ended after a whole event. */
   leave(): void {
-    if (this.#isLeaving) return
     this.#isLeaving = this.#req.method === 'GET'
-    const hasBegun = this.#events?.hasPassed ?? this.#isWaiting
-    if (this.#isLeaving && hasBegun && this.#canGoOn) this.#comeAgain()
+    this.#leaveOnceBegun()
+  }
+
+  #leaveOnceBegun(): void {
+    if (this.#isOver || !this.#isLeaving || !this.#canGoOn) return
+    const hasCursor = this.#events?.hasPassed ?? this.#isWaiting
+    // A client that only listens loses nothing by a connection without an event.
+    if (hasCursor || (this.#res.headersSent && isListening(this.#req))) this.#comeAgain()
   }
 
   /** Ends it now: this instance leaves and can wait no longer. */
@@ -235,13 +240,16 @@ export class RelayedResponse implements ExchangeUser {
     if (!isWritable(res)) return true
     this.#events?.passed(bytes)
     const hasRoom = writeGuarded(res, () => res.write(bytes))
-    if (this.#isLeaving && this.#canGoOn) this.#comeAgain()
+    this.#leaveOnceBegun()
     return hasRoom
   }
 
   /** Nothing has come from the other instance for a while: it may be gone, or out of reach. */
   #silent(): void {
-    if (this.#hasHead) return this.#res.flushHeaders()
+    if (this.#hasHead) {
+      this.#res.flushHeaders()
+      return this.#leaveOnceBegun()
+    }
     const { link, keepAlive } = this.#options.relay
     const { lease } = link.backplane
     const { isKnown } = this.#exchange
@@ -257,7 +265,8 @@ export class RelayedResponse implements ExchangeUser {
       }
       this.#isWaiting = true
       res.write(KEEP_ALIVE_COMMENT)
-      return this.#timer.start(Math.min(keepAlive ?? Infinity, lease * SILENCE))
+      this.#timer.start(Math.min(keepAlive ?? Infinity, lease * SILENCE))
+      return this.#leaveOnceBegun()
     }
     // It has the request, and its endpoint may take as long as it needs.
     if (isKnown) return
@@ -299,7 +308,6 @@ export class HandedBack {
     this.#tags.set(context, [...this.of(context), tag])
   }
 
-  /** The last one at the end. */
   of(context: Context): readonly string[] {
     return this.#tags.get(context) ?? []
   }
@@ -383,5 +391,7 @@ function sendBody(
     if (sent > limit) return tooLarge()
     if (!exchange.write(Uint8Array.from(chunk))) req.pause()
   })
+  // One that was handed back has been read before.
+  if (req.readableEnded) return exchange.end()
   req.once('end', () => exchange.end()).resume()
 }

@@ -1,5 +1,4 @@
 // All exchanges of one instance. Without sockets and timers: called with messages and ticks.
-import { Exchange, type ExchangeHost, type ExchangeUser } from './exchange.js'
 import {
   decodeData,
   decodePositions,
@@ -11,7 +10,30 @@ import {
   KIND,
   type PositionFrame
 } from './frames.js'
-import type { Chunk } from './half-stream.js'
+import { type Chunk, type Consumer, Incoming, Outgoing, type Position } from './half-stream.js'
+
+/**
+ * Why an exchange ends too early: the other instance broke it off, or may be dead, or has left and
+ * knows nothing of it.
+ */
+export type Break = 'reset' | 'gone' | 'left'
+
+export interface ExchangeUser extends Consumer {
+  /** There is room again after `write` has returned `false`. */
+  readonly drained: () => void
+  /** Called once if it ends too early. */
+  readonly broken: (why: Break) => void
+  /** Called once in any case, after the last bytes were used or after either end broke it off. */
+  readonly over?: () => void
+}
+
+/** For an exchange whose other end says nothing that matters. */
+export const UNUSED: ExchangeUser = {
+  bytes: () => true,
+  end: () => undefined,
+  drained: () => undefined,
+  broken: () => undefined
+}
 
 interface RelayHost {
   readonly now: () => number
@@ -35,7 +57,7 @@ const MOST_ACCEPTED = 100_000
 const MOST_IDS = 2 ** 32
 const MOST_IN_FRAME = 4096
 
-export class Relay implements ExchangeHost {
+export class Relay {
   readonly #host: RelayHost
   readonly #scale: number
   readonly #peers = new Map<string, Set<Exchange>>()
@@ -115,7 +137,7 @@ export class Relay implements ExchangeHost {
       for (const exchange of [...exchanges]) exchange.reset()
   }
 
-  // ExchangeHost
+  // Exchange
 
   now(): number {
     return this.#host.now()
@@ -129,6 +151,7 @@ export class Relay implements ExchangeHost {
     this.#host.send(exchange.peer, KIND.positions, encodePositions([positionOf(exchange)]))
   }
 
+  /** It is over. `isReset`: the other end does not know yet, and is to be told. */
   over(exchange: Exchange, isReset: boolean): void {
     const { peer, id, isMine } = exchange
     const exchanges = this.#peers.get(peer)
@@ -199,6 +222,129 @@ export class Relay implements ExchangeHost {
     const exchanges = this.#peers.get(exchange.peer)
     if (exchanges === undefined) this.#peers.set(exchange.peer, new Set([exchange]))
     else exchanges.add(exchange)
+  }
+}
+
+/** One request of an instance to another, and the answer: a stream of bytes in each direction. */
+export class Exchange {
+  readonly peer: string
+  readonly id: number
+  /** Whether this instance has begun it, and so has sent the request. */
+  readonly isMine: boolean
+  readonly #relay: Relay
+  readonly #outgoing: Outgoing
+  readonly #incoming: Incoming
+  #user: ExchangeUser | undefined
+  #isOver = false
+  /** When the other end was last asked for missing chunks, and for those from which number on. */
+  #askedAt = -Infinity
+  #askedFor = -1
+
+  constructor(peer: string, id: number, isMine: boolean, relay: Relay) {
+    this.peer = peer
+    this.id = id
+    this.isMine = isMine
+    this.#relay = relay
+    this.#outgoing = new Outgoing(
+      chunk => relay.send(this, chunk),
+      () => this.#user?.drained()
+    )
+    this.#incoming = new Incoming({
+      bytes: bytes => this.#user?.bytes(bytes) ?? true,
+      end: () => this.#user?.end()
+    })
+  }
+
+  set user(user: ExchangeUser) {
+    this.#user = user
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Bytes that were sent and are kept until the other end has used them. */
+  get bytes(): number {
+    return this.#outgoing.bytes
+  }
+
+  /** Whether the other end has confirmed that it knows of the exchange. */
+  get isKnown(): boolean {
+    return this.#outgoing.isKnown
+  }
+
+  /** Whether the position has changed since it was last sent. */
+  get isNews(): boolean {
+    return this.#incoming.isNews
+  }
+
+  /** `false`: wait for `drained`. The bytes may have to be sent again, so do not change them. */
+  write(bytes: Uint8Array): boolean {
+    return this.#isOver || this.#outgoing.write(bytes, this.#relay.now())
+  }
+
+  end(): void {
+    if (!this.#isOver) this.#outgoing.end(this.#relay.now())
+  }
+
+  /** Goes on with what has arrived, after `bytes` has returned `false`. */
+  resume(): void {
+    if (this.#isOver) return
+    this.#incoming.resume()
+    this.#after()
+  }
+
+  /** Breaks it off. */
+  reset(): void {
+    this.#finish(true)
+  }
+
+  position(): Position {
+    return this.#incoming.position()
+  }
+
+  // Called by the relay.
+
+  take(chunk: Chunk, patience: number): void {
+    const isWhole = this.#incoming.take(chunk)
+    this.#after()
+    if (isWhole || this.#isOver) return
+    // A gap is asked for once, and again only after the time in which the answer could have come.
+    const { seen } = this.#incoming
+    const now = this.#relay.now()
+    if (seen === this.#askedFor && now - this.#askedAt < patience) return
+    this.#askedFor = seen
+    this.#askedAt = now
+    this.#relay.tell(this)
+  }
+
+  moved(position: Position): void {
+    this.#outgoing.moved(position, this.#relay.now())
+    if (!this.isMine && this.#outgoing.isUsed) this.#finish(false)
+  }
+
+  repeat(after: number): void {
+    this.#outgoing.repeat(this.#relay.now(), after)
+  }
+
+  broken(why: Break): void {
+    if (this.#isOver) return
+    this.#finish(false)
+    this.#user?.broken(why)
+  }
+
+  #after(): void {
+    if (this.#isOver) return
+    if (this.#incoming.isUrgent) this.#relay.tell(this)
+    // The end that has sent the request is done when it has the whole answer.
+    if (this.isMine && this.#incoming.hasEnded) this.#finish(false)
+  }
+
+  #finish(isReset: boolean): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#relay.over(this, isReset)
+    this.#user?.over?.()
   }
 }
 

@@ -43,7 +43,7 @@ export class RelayedResponses {
     for (const response of [...this.#open]) response.leave()
   }
 
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 

@@ -80,7 +80,7 @@ export async function command(args: string[], output: Output): Promise<number> {
     output.err(lineOf('failed', endpoint.reasonOf(error), output))
     return 2
   } finally {
-    await endpoint.leave()
+    await endpoint.endSession()
   }
   return counts.failed > 0 ? 1 : 0
 }

@@ -145,7 +145,7 @@ export class Endpoint {
   }
 
   /** Ends the session, if there is one: a check should leave nothing behind. */
-  async leave(): Promise<void> {
+  async endSession(): Promise<void> {
     if (this.#greeting?.sessionId === undefined) return
     try {
       const signal = AbortSignal.timeout(COURTESY)

@@ -1,17 +1,18 @@
 // Repeats a request with resume tokens until its result is there (Resuming draft).
-import { LONGEST_TIMEOUT, now } from '../protocol/clock.js'
+import { now } from '../protocol/clock.js'
 import { ASYNC_PREFERENCE } from '../protocol/prefer.js'
 import { objectIn } from '../protocol/json-rpc.js'
-import { checkCall, checkOption, isTime, NUMBER } from './options.js'
-import { isPassing } from './retrying.js'
-import { abortWith, pause, untilAborted } from './waiting.js'
+import { FINITE, FUNCTION } from './options.js'
+import { isTemporary } from './retrying.js'
+import { pause, untilAborted } from './waiting.js'
 import {
   anything,
   type CallOptions,
+  checkCall,
   type RequestingClient,
+  requestOnce,
   type ResultSchema,
-  type ResumableResult,
-  type Sender
+  type ResumableResult
 } from './requesting-client.js'
 
 /** What a client sends: a method and its parameters. */
@@ -82,23 +83,24 @@ export async function callResumable<Result extends object = ResumableResult>(
   request: ResumableRequest,
   options: CallResumableOptions<Result> = {}
 ): Promise<Result> {
-  checkCall(CALLER, [client, request, options], 'method')
+  checkCall('callResumable', [client, request, options], 'method', {
+    onPartial: FUNCTION,
+    wait: FINITE,
+    timeout: FINITE,
+    maxRetries: FINITE
+  })
   const {
     onPartial = () => undefined,
     wait,
     signal,
-    timeout,
+    timeout = wait === undefined ? undefined : wait + ON_THE_WAY,
     maxRetries = 5,
     resultSchema = anything(),
     ...others
   } = options
-  checkOption(CALLER, 'onPartial', typeof onPartial === 'function', 'a function')
-  for (const [name, value] of Object.entries({ wait, timeout, maxRetries }))
-    checkOption(CALLER, name, isTime(value), NUMBER)
   const call = new CallOnWire(
     wait === undefined ? ASYNC_PREFERENCE : `${ASYNC_PREFERENCE}, wait=${Math.floor(wait / 1000)}`
   )
-  const requestTimeout = timeout ?? (wait === undefined ? undefined : wait + ON_THE_WAY)
   let resumeToken: string | undefined
 
   async function ask(): Promise<Result> {
@@ -111,24 +113,19 @@ export async function callResumable<Result extends object = ResumableResult>(
       ...(resumeToken !== undefined && { resumeToken }),
       ...(hasWire(client) && call.mark)
     }
-    const { controller, release } = abortWith(signal)
+    const headers =
+      asking === 'header' ? withPreference(others.headers, call.prefer) : others.headers
     const unwatch = watchRequest(client, call)
     try {
-      return await (client as Sender).request(
+      return await requestOnce(
+        client,
         { method, params: { ...params, _meta } },
         resultSchema,
-        {
-          ...others,
-          ...(asking === 'header' && { headers: withPreference(others['headers'], call.prefer) }),
-          ...(requestTimeout !== undefined && {
-            timeout: Math.min(requestTimeout, LONGEST_TIMEOUT)
-          }),
-          signal: controller.signal
-        }
+        { ...others, headers, timeout },
+        signal
       )
     } finally {
       unwatch()
-      release()
     }
   }
 
@@ -162,7 +159,6 @@ export async function callResumable<Result extends object = ResumableResult>(
   }
 }
 
-const CALLER = 'callResumable'
 const WAIT = 'express-mcp-streams/wait'
 
 /** The headers of one request, as a record: version 2 of the SDK takes nothing else. */
@@ -186,7 +182,7 @@ function mayPass(error: unknown): boolean {
   } = Object(error) as { code?: unknown; status?: unknown; issues?: unknown }
   if (typeof status === 'string') return !OF_CLIENT.test(status)
   if (typeof status !== 'number') return issues === undefined
-  return status === REQUEST_TIMEOUT || isPassing(status)
+  return status === REQUEST_TIMEOUT || isTemporary(status)
 }
 
 /** Whether a result has anything but its token: a member that is not empty. */

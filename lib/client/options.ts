@@ -122,9 +122,12 @@ export function parseClientOptions(options?: ResumableFetchOptions): ClientSetti
 }
 
 /** What an option must be: a check, and words for its error message. */
-type Kind = readonly [isFine: (value: unknown) => boolean, words: string]
+export type Kind = readonly [isFine: (value: unknown) => boolean, words: string]
 
-export const NUMBER = 'a number, 0 or more'
+const NUMBER = 'a number, 0 or more'
+
+/** A duration or a count that must be finite. */
+export const FINITE: Kind = [value => Number.isFinite(value) && (value as number) >= 0, NUMBER]
 
 export const FUNCTION: Kind = [value => typeof value === 'function', 'a function']
 
@@ -132,11 +135,6 @@ export const SIGNAL: Kind = [
   value => typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function',
   'an AbortSignal'
 ]
-
-/** Whether an option is a finite number, 0 or more, or is not given. */
-export function isTime(value: unknown = 0): boolean {
-  return Number.isFinite(value) && (value as number) >= 0
-}
 
 /**
  * The options with every default filled in. Each must be of its kind in `kinds`, or of the type of
@@ -175,23 +173,7 @@ export function checkOption(caller: string, name: string, isFine: boolean, words
   if (!isFine) throw new TypeError(`${caller}: option \`${name}\` must be ${words}`)
 }
 
-/** @throws {TypeError} naming the function and the argument that is not what it must be. */
-export function checkCall(
-  caller: string,
-  [client, request, options]: readonly [unknown, unknown, unknown],
-  member: string
-): void {
-  if (typeof (client as { request?: unknown } | null | undefined)?.request !== 'function')
-    throw new TypeError(`${caller}: \`client\` must be a client of the SDK, connected`)
-  if (typeof (request as Record<string, unknown> | null | undefined)?.[member] !== 'string')
-    throw new TypeError(`${caller}: \`request\` must be an object with a string \`${member}\``)
-  checkOptions(caller, options)
-  const { signal } = options
-  const [isSignal, words] = SIGNAL
-  checkOption(caller, 'signal', signal === undefined || isSignal(signal), words)
-}
-
-function checkOptions(
+export function checkOptions(
   caller: string,
   options: unknown
 ): asserts options is Readonly<Record<string, unknown>> {

@@ -1,4 +1,7 @@
-// The official SDK's client, as far as the functions here use it, and what they hand on to it.
+// The official SDK's client, as far as the functions here use it: what they hand on to it, and how.
+import { LONGEST_TIMEOUT } from '../protocol/clock.js'
+import { checkOption, checkOptions, type Kind, SIGNAL } from './options.js'
+import { abortWith, type Signal } from './waiting.js'
 
 /** The official SDK's `Client`, version 1 or 2. */
 export interface RequestingClient {
@@ -6,7 +9,7 @@ export interface RequestingClient {
 }
 
 /** The same, as it is called here. */
-export interface Sender {
+interface Sender {
   request<Result extends object>(
     request: object,
     schema: ResultSchema<Result>,
@@ -46,6 +49,46 @@ export interface CallOptions {
   readonly maxTotalTimeout?: number | undefined
   /** Headers of each request; version 2 of the SDK only. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/**
+ * @param member what the request must have
+ * @param kinds what the options must be, beside `signal`
+ * @throws {TypeError} naming the function and the argument that is not what it must be.
+ */
+export function checkCall(
+  caller: string,
+  [client, request, options]: readonly [unknown, unknown, unknown],
+  member: string,
+  kinds: Readonly<Record<string, Kind>>
+): void {
+  if (typeof (client as { request?: unknown } | null | undefined)?.request !== 'function')
+    throw new TypeError(`${caller}: \`client\` must be a client of the SDK, connected`)
+  if (typeof (request as Record<string, unknown> | null | undefined)?.[member] !== 'string')
+    throw new TypeError(`${caller}: \`request\` must be an object with a string \`${member}\``)
+  checkOptions(caller, options)
+  for (const [name, [isFine, words]] of Object.entries({ ...kinds, signal: SIGNAL }))
+    checkOption(caller, name, options[name] === undefined || isFine(options[name]), words)
+}
+
+/** One request of a call, on a signal of its own: the SDK leaves a listener behind on that. */
+export async function requestOnce<Result extends object>(
+  client: RequestingClient,
+  request: object,
+  schema: ResultSchema<Result>,
+  { timeout, ...others }: CallOptions & { readonly timeout?: number | undefined },
+  signal: Signal
+): Promise<Result> {
+  const { controller, stop } = abortWith(signal)
+  try {
+    return await (client as Sender).request(request, schema, {
+      ...others,
+      ...(timeout !== undefined && { timeout: Math.min(timeout, LONGEST_TIMEOUT) }),
+      signal: controller.signal
+    })
+  } finally {
+    stop()
+  }
 }
 
 /**

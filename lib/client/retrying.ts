@@ -42,7 +42,7 @@ export function retryAfterOf({ headers }: Response): number | undefined {
 }
 
 /** Whether a status means that a later request may succeed (RFC 9110, RFC 8470, RFC 6585). */
-export function isPassing(status: number): boolean {
+export function isTemporary(status: number): boolean {
   return status >= 500 || [408, 425, 429].includes(status)
 }
 

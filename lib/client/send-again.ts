@@ -64,7 +64,7 @@ async function sendOnce(
   mayAskAgain: boolean
 ): Promise<Response> {
   const { fetch, idleTimeout, maxEventSize } = settings
-  const { controller, release } = abortWith(init.signal)
+  const { controller, stop } = abortWith(init.signal)
   try {
     const sent = fetch(url, { ...init, signal: controller.signal })
     const response = await onConnection(controller, idleTimeout, sent, discard)
@@ -76,7 +76,7 @@ async function sendOnce(
       !isReadable(body) ||
       streamUrlOf(response, url, settings) !== undefined
     ) {
-      release()
+      stop()
       return response
     }
     // Over plain HTTP, browsers take a head that was cut off for a whole one.
@@ -89,7 +89,7 @@ async function sendOnce(
       body,
       limit,
       chunk => onConnection(controller, patience, chunk),
-      release
+      stop
     )
     if (mayAskAgain && read instanceof Blob && read.size === 0)
       throw new Error('Incomplete response')

@@ -6,7 +6,7 @@ import type { FetchLike, HeadersLike } from './options.js'
 import { discard, isReadable, NOT_READABLE } from './stream-request.js'
 import { failureOf, isUnauthorized, ResourceStreamError } from './stream-resource-error.js'
 import { type ResourceSettings, urlIn } from './stream-resource-options.js'
-import { isPassing } from './retrying.js'
+import { isTemporary } from './retrying.js'
 
 /**
  * The official `StreamableHTTPClientTransport`, v1 (from 1.13) and v2. Its `send` is called, so
@@ -228,7 +228,7 @@ export function sourceOf(
       const canonical = response.headers.get('mcp-resource-uri')
       const location = locationOf(response)
       const found: Found = { response, uri: canonical ?? uri }
-      if (location === undefined && isJson(response) && !isPassing(response.status)) {
+      if (location === undefined && isJson(response) && !isTemporary(response.status)) {
         // [SEP-2532] JSON from the endpoint is always a message, even if the resource is JSON.
         pointer = pointerIn(await readJson(response), requestId, response, url)
       } else {

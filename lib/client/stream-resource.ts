@@ -14,7 +14,7 @@ import {
   type ResourceSettings,
   type StreamResourceOptions
 } from './stream-resource-options.js'
-import { isPassing, retryAfterOf, untilNextAttempt } from './retrying.js'
+import { isTemporary, retryAfterOf, untilNextAttempt } from './retrying.js'
 import type { ReconnectReason } from './options.js'
 import { failureOf, ResourceStreamError } from './stream-resource-error.js'
 import { discard } from './stream-request.js'
@@ -185,7 +185,7 @@ function transferOf(source: Source, settings: ResourceSettings, over: AbortSigna
         reason = 'status'
         retryAfter = retryAfterOf(response)
         const refusal = failureOf(response.status)
-        if (!isPassing(response.status)) renew(refusal, source.forget())
+        if (!isTemporary(response.status)) renew(refusal, source.forget())
         cause = refusal
       } catch (error) {
         over.throwIfAborted()

@@ -15,7 +15,7 @@ import type { WrittenMessage } from '../protocol/json-splice.js'
 import { dataOf, fieldOf } from '../protocol/sse-fields.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import { readWholeBlocks, WholeBlocks } from '../protocol/whole-blocks.js'
-import { isPassing, leastDelay, retryAfterOf, untilNextAttempt } from './retrying.js'
+import { isTemporary, leastDelay, retryAfterOf, untilNextAttempt } from './retrying.js'
 import { onAbort, within } from './waiting.js'
 import { answersOf, noteRequest } from './answers.js'
 import type { ReconnectReason } from './options.js'
@@ -68,7 +68,7 @@ class UnbrokenBody {
   #url: string
   readonly #over = new AbortController()
   /** Stops listening to the caller's signal. */
-  #release: (() => void) | undefined
+  #unlisten: (() => void) | undefined
 
   /** The body of the present connection; `undefined`: there is none. */
   #reader: Reader | undefined
@@ -99,7 +99,7 @@ class UnbrokenBody {
   start(controller: Controller): void {
     const { signal } = this.#call.own
     this.#call.isConnected = () => this.#reader !== undefined
-    this.#release = onAbort(signal, () => {
+    this.#unlisten = onAbort(signal, () => {
       this.#end(true)
       controller.error(signal?.reason)
     })
@@ -255,7 +255,7 @@ class UnbrokenBody {
       return
     }
     // Over plain HTTP, browsers take a head that was cut off for a whole one.
-    if (isPassing(status) || status === 200) return
+    if (isTemporary(status) || status === 200) return
     if (status === 204 && this.#mayMeanMore()) return
     throw this.#failure(CODES[status] ?? 'refused')
   }
@@ -303,7 +303,7 @@ class UnbrokenBody {
     call.onAnswer?.()
     call.stopWaiting?.()
     call.all.delete(call)
-    this.#release?.()
+    this.#unlisten?.()
     if (!isUnwanted) return
     this.#disconnect()
     if (!this.#isAnswered) cancelStream(this.#url, call)

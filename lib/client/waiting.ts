@@ -11,14 +11,18 @@ export function onAbort(signal: Signal, listener: () => void): () => void {
   return () => signal?.removeEventListener?.('abort', listener)
 }
 
-/** Aborts a controller when a signal aborts, until it has aborted or `release` is called. */
+/**
+ * Aborts a controller when a signal aborts, until it has aborted or `stop` is called. What
+ * `AbortSignal.any` makes is not given back while the signal lives (nodejs/node#54614, #64476), and
+ * that of a transport lives as long as its client.
+ */
 export function abortWith(
   signal: Signal,
   controller = new AbortController()
-): { readonly controller: AbortController; readonly release: () => void } {
-  const release = onAbort(signal, () => controller.abort(signal?.reason))
-  onAbort(controller.signal, release)
-  return { controller, release }
+): { readonly controller: AbortController; readonly stop: () => void } {
+  const unlisten = onAbort(signal, () => controller.abort(signal?.reason))
+  onAbort(controller.signal, unlisten)
+  return { controller, stop: unlisten }
 }
 
 /** Settles as `work`, or on abort, which `fetch` may ignore. `discard` gets a late value. */
@@ -28,11 +32,11 @@ export function untilAborted<T>(
   discard?: (late: T) => void
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const release = onAbort(signal, () => {
+    const unlisten = onAbort(signal, () => {
       reject(signal?.reason as Error)
       work.then(discard).catch(() => undefined)
     })
-    work.then(resolve, reject).finally(release)
+    work.then(resolve, reject).finally(unlisten)
   })
 }
 
@@ -41,12 +45,12 @@ export function pause(delay: number, signal: Signal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(
       () => {
-        release()
+        unlisten()
         resolve()
       },
       Math.min(delay, LONGEST_TIMEOUT)
     )
-    const release = onAbort(signal, () => {
+    const unlisten = onAbort(signal, () => {
       clearTimeout(timer)
       reject(signal?.reason as Error)
     })

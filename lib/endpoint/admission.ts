@@ -10,7 +10,7 @@ import { isJsonText } from '../protocol/media-types.js'
 import { isStateless, parseRevision } from '../protocol/revisions.js'
 import { FairStore } from '../streams/fair-store.js'
 import { Deadline } from '../streams/timer.js'
-import { headerOf, headersWhere } from '../access/guards.js'
+import { hashOf, headerOf, headersWhere } from '../access/guards.js'
 import { askEndpoint, type DebugLog, type Reply } from './endpoint-client.js'
 
 /** Bytes that are read of the endpoint's answer to a message that has no response. */
@@ -57,7 +57,7 @@ export function admissionIn(reply: Reply): Admission {
 
 /** A request whose client is to be admitted. */
 export interface Asking {
-  readonly instance: DebugLog & { readonly hash: (text: string) => string }
+  readonly instance: { readonly debug: DebugLog }
   readonly req: IncomingMessage & { originalUrl?: string }
   readonly res: ServerResponse
   readonly owner: string
@@ -121,13 +121,13 @@ export class Admissions {
 }
 
 /** A digest of all that a guard may know a client by. */
-function keyOf({ instance, req, owner }: Asking): string {
+function keyOf({ req, owner }: Asking): string {
   const { rawHeaders, socket } = req
   const headers = headersWhere(rawHeaders, name => !OF_ONE_REQUEST.test(name))
   const { authorized } = socket as TLSSocket
   const certificate = authorized ? (socket as TLSSocket).getPeerCertificate().fingerprint256 : ''
   const url = req.originalUrl ?? req.url
-  return instance.hash(JSON.stringify([owner, url, socket.remoteAddress, certificate, headers]))
+  return hashOf(JSON.stringify([owner, url, socket.remoteAddress, certificate, headers]))
 }
 
 /** Asks the endpoint, whatever it has answered before. */

@@ -2,28 +2,27 @@
 //
 //   undecided ─┬─▶ passed               the response is as it would be without us
 //              ├─▶ gathering ──▶ ended  its head is made and not sent; then all leaves in one write
-//              │       │
-//              └───────┴───────▶ live   a stream has what the endpoint writes (`ResponseCapture`)
+//              │      │  │         ▲
+//              │      │  └──▶ direct   its head has been sent; each event goes straight to the wire
+//              │      │         │
+//              └──────┴─────────┴─▶ live  a stream has what the endpoint writes (`ResponseCapture`)
 //
 // A call gathers until the end of the tick in which its endpoint gives the head of an event stream.
 // Between the two only microtasks run: no socket can close meanwhile, so nothing has to be held.
+// From then on it is direct for as long as its client is there, and nobody asks for more than a
+// connection has. We are the first to hear that the client leaves, and then it gets a stream.
 import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
-import { isObject, isOversizedId, isResponse, type RequestId } from '../protocol/json-rpc.js'
+import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
-import { dataInText } from '../protocol/sse-lines.js'
+import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { DueQueue } from '../streams/due-queue.js'
-import { isNotificationText, messagesInText } from '../streams/outstanding-requests.js'
-import { Record, type RecordInit } from '../streams/record.js'
-import type { StreamState } from '../streams/stream-types.js'
-import { firstBlock } from '../readers/opening.js'
+import type { Announced, StreamState } from '../streams/stream-types.js'
 import { looksLikeStream, ResponseHead, untransformed } from '../http/captured-head.js'
-import { setView } from '../http/captured-wire.js'
 import type { Capture, ResponseCaptureHost, ResponseTaker } from '../http/capture-types.js'
-import { callbackIn, hasChunk, textIn, tooLate } from '../http/chunk.js'
-import { type Front, frontOf } from '../http/deferred-events.js'
+import { callbackIn, hasChunk, tooLate } from '../http/chunk.js'
 import {
   HandlerContext,
   inSameContext,
@@ -31,17 +30,26 @@ import {
   runInContext,
   runOutsideContext
 } from '../http/handler-context.js'
-import { type HeadArguments, isAbortedByNode } from '../http/node-internals.js'
+import {
+  type HeadArguments,
+  HEARS_FIRST,
+  isAbortedByNode,
+  pendingBytes
+} from '../http/node-internals.js'
 import {
   type CapturingLayer,
+  type Front,
+  frontOf,
   isCacheControl,
   type Layer,
   patchedResponse,
-  type PatchedResponse
+  type PatchedResponse,
+  VIEW,
+  type Viewed
 } from '../http/patched-response.js'
 import { ResponseCapture } from '../http/response-capture.js'
 import { foldHeaders, statusLineIn } from '../http/response-headers.js'
-import { closeAfter, facadeOf, setSocket, showSocket } from '../http/sockets.js'
+import { closeAfter, facadeOf, hearFirst, setSocket, showSocket } from '../http/sockets.js'
 import { warnOfThrow } from '../http/warnings.js'
 import {
   heldBadRequest,
@@ -50,14 +58,15 @@ import {
   noteNotFound,
   watchInitializeJson
 } from './outcome.js'
+import { GatheredEvents } from './gathered-events.js'
 import type { RequestContext } from './request-context.js'
 import { type Detachment, type Interim, type InTheMeantime, RunStream } from './run-stream.js'
 import { applyPreference, setStreamHeaders, withdrawPreference } from './stream-headers.js'
 
-type Phase = 'undecided' | 'passed' | 'gathering' | 'ended' | 'live'
+type Phase = 'undecided' | 'passed' | 'gathering' | 'direct' | 'ended' | 'live'
 
-const NO_IDS: readonly RequestId[] = []
 const BAD_REQUEST = 400
+const KEEP_ALIVE = Buffer.from(KEEP_ALIVE_COMMENT).toString('latin1')
 
 /** What clients get while an endpoint is slow. */
 export interface SlowAnswers {
@@ -85,14 +94,10 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   readonly #startedAt: number
   /** Its client, which has not shown that it reads event streams, has waited once. */
   hasWaited = false
-  // What is gathered
-  #events: string[] | undefined
-  #size = 0
-  #owed = NO_IDS
-  /** What is known of its record. */
-  #kept: RecordInit | undefined
-  /** The sequence of the last error. */
-  #lastError = 0
+  /** Set where it has no stream, but will have one, or a record. */
+  #events: GatheredEvents | undefined
+  /** Its events leave at the end of this tick. */
+  #isScheduled = false
 
   /**
    * @param slow `undefined`: its client just waits.
@@ -112,11 +117,11 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.#socket = req.socket
     this.#front = frontOf(req, res)
     this.next.capture(this)
-    setView(res, undefined)
+    ;(res as Viewed)[VIEW] = undefined
     if (this.#front.isToHearRequest) this.goLive()
     if (keyed !== undefined) {
       // A client may ask for the response again, so its close is held from now on.
-      applyPreference(request, res)
+      applyPreference(request, this.next)
       this.response.keep()
     }
     if (taker !== undefined) return
@@ -131,8 +136,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#live !== undefined) holdBadRequest(request)
     runInContext(this, ours ?? request.next)
     request.release()
-    if (ours !== undefined || this.#slow === undefined || !this.isUndecided) return
-    this.#slow.queueFor(request)?.add(this)
+    const mayWait = this.#phase === 'undecided' || (this.#phase === 'live' && this.isUndecided)
+    if (ours === undefined && mayWait) this.#slow?.queueFor(request)?.add(this)
   }
 
   /** The request is answered otherwise: the endpoint does not get it. */
@@ -186,7 +191,9 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   waited(): void {
-    this.#slow?.waited(this)
+    if (this.#phase !== 'direct') this.#slow?.waited(this)
+    else if (this.#isThere) this.#write(KEEP_ALIVE)
+    else this.goLive()
   }
 
   // Whether its response is taken
@@ -194,8 +201,13 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   /** The endpoint's head is due; a response that passes is left alone. */
   decide(args: HeadArguments, head = new ResponseHead(this.next, args)): boolean {
     const plan = this.#plan(head)
-    if (plan === 'pass') this.#pass()
-    else if (plan === 'gather') this.#gather(args, head)
+    if (plan === 'pass') {
+      if (this.#live !== undefined) this.#live.leave()
+      else {
+        this.#phase = 'passed'
+        this.next.release()
+      }
+    } else if (plan === 'gather') this.#gather(args, head)
     else if (plan === 'stream') {
       this.response.takeHeaded(this.#stream)
       this.#makeHead(args, head)
@@ -214,6 +226,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (request.isUnread && request.isOther) return this.#leave('not MCP')
     if (facts.isInitialize) this.#noteSession(head)
     if (!head.isStream) {
+      if (head.status === 200 && head.mediaType === JSON_TYPE) return this.#leave('', false)
       const instead = head.status === 409 ? second?.refused(this.response) : undefined
       if (instead === undefined) return this.#leave(whyNoStream(head), false)
       this.isUntaken = true
@@ -224,16 +237,18 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { profile } = request
     if (!profile.taken && this.#runStream?.onAnswered === undefined)
       return this.#leave('revision without resumption')
-    if (instance.isClosing) return this.#leave('closing')
-    const sessionId = this.#sessionIn(head)
-    if (sessionId !== undefined && isOversizedId(sessionId))
+    if (request.isLate) return this.#leave('closing')
+    const { session } = request
+    const sessionId =
+      head.sessionId === undefined ? session : instance.sessions.nameOf(head.sessionId)
+    if (sessionId !== session && isOversizedId(sessionId))
       return this.#leave('a session id that is too long to be remembered')
     if (instance.eventStore?.isLeft === true) return this.#leave('option eventStore')
     if (facts.isTooMany || facts.isOversized)
       return this.#leave('more requests, or longer ids, than can be answered with errors')
     if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) {
       const { requestIds } = facts
-      this.#kept = { id: this.id, kind: 'request', owner, requestIds, sessionId, profile }
+      this.#events = new GatheredEvents(this.id, owner, requestIds, sessionId, profile)
       return 'gather'
     }
     return this.#stream.open(sessionId) ? 'stream' : this.#leave('everything is live and full')
@@ -243,6 +258,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   #mayGather(sessionId: string | undefined): boolean {
     const { instance, facts, method } = this.request
     return (
+      !instance.isClosing &&
       this.#live === undefined &&
       this.#runStream === undefined &&
       method === 'POST' &&
@@ -253,19 +269,13 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     )
   }
 
-  #sessionIn(head: ResponseHead): string | undefined {
-    const { instance, session } = this.request
-    const named = head.header('mcp-session-id')
-    return named === undefined ? session : instance.sessions.nameOf(named)
-  }
-
   #noteSession(head: ResponseHead): void {
     const { instance, owner, facts } = this.request
     const initialize = this.#initialize
     if (initialize === undefined) return
     this.#stream.initialize = initialize
-    const id = head.header('mcp-session-id')
-    const named = id === undefined ? undefined : instance.sessions.nameOf(id)
+    const { sessionId } = head
+    const named = sessionId === undefined ? undefined : instance.sessions.nameOf(sessionId)
     if (isOversizedId(named)) return
     initialize.sessionId = named
     if (named !== undefined && facts.isOfKnownClient)
@@ -306,17 +316,17 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     return isTaken ? this.request.res : this.next.writeHead(args)
   }
 
-  /** Nothing is left to do: the response may get its methods back. */
-  #pass(): void {
-    if (this.#live !== undefined) return this.#live.leave()
-    this.#phase = 'passed'
-    this.next.release()
-  }
-
   write(args: readonly unknown[]): boolean {
     const held = this.#phase === 'undecided' ? this.#implyHead() : undefined
     if (held !== undefined) return held.write(args)
-    if (this.#phase === 'gathering' && !this.#add(args)) this.goLive()
+    const events = this.#events
+    if (events !== undefined) {
+      if (!this.#add(args, events)) this.goLive()
+      else if (this.#phase === 'direct' && !this.#isScheduled) {
+        this.#isScheduled = true
+        process.nextTick(Call.#send, this)
+      }
+    }
     if (this.#live !== undefined) return this.#live.write(args)
     if (this.#phase === 'passed') return this.next.write(args)
     const isOver = this.#phase === 'ended'
@@ -329,9 +339,11 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { res } = this.request
     const held = this.#phase === 'undecided' ? this.#implyHead() : undefined
     if (held !== undefined) return held.end(args)
-    if (this.#phase === 'gathering') {
-      const isTaken = args.length === 0 || !hasChunk(args) || this.#add(args)
-      if (isTaken && this.#isWhole) return this.#finish(args, this.#kept as RecordInit)
+    const events = this.#events
+    if (events !== undefined) {
+      const isTaken = args.length === 0 || !hasChunk(args) || this.#add(args, events)
+      const isWhole = isTaken && events.isAnswered && this.pendingDisconnect === undefined
+      if (isWhole && this.#isThere) return this.#finish(args, events)
       return this.goLive().end(isTaken ? [callbackIn(args)] : args)
     }
     if (this.#live !== undefined) return this.#live.end(args)
@@ -345,7 +357,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   flushHeaders(): void {
     if (this.#phase === 'undecided') this.#implyHead(false)
     if (this.#live !== undefined) this.#live.flushHeaders()
-    else if (this.#phase !== 'gathering') this.next.flushHeaders()
+    else if (this.#phase === 'passed') this.next.flushHeaders()
   }
 
   setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
@@ -365,7 +377,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   destroy(error?: Error): ServerResponse {
-    if (this.#phase === 'gathering') return this.goLive().destroy(error)
+    if (this.#phase === 'gathering' || this.#phase === 'direct') return this.goLive().destroy(error)
     // What has been ended is on its way to the client.
     const isOver = this.#phase === 'ended' && !isAbortedByNode(error) && isInContext(this)
     return isOver ? this.request.res : this.next.destroy(error)
@@ -391,9 +403,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   // What is gathered
 
   #gather(args: HeadArguments, head: ResponseHead): void {
-    const { instance, req, res, facts } = this.request
+    const { instance, req, res } = this.request
     this.#phase = 'gathering'
-    this.#owed = facts.requestIds
     instance.connections.gathering.add(this)
     showSocket(req, res, facadeOf(this.#socket))
     this.#makeHead(args, head)
@@ -406,7 +417,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     try {
       foldHeaders(head.given, next)
       request.res.removeHeader('Content-Length')
-      if (this.#kept !== undefined) setStreamHeaders(request, this.#kept.id, next)
+      if (this.#events !== undefined) setStreamHeaders(request, this.#events.id, next)
       else this.#stream.setHeaders(next)
       next.writeHead(statusLineIn(args))
     } catch (error) {
@@ -415,91 +426,146 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     }
   }
 
-  /** `false`: it is no event that can be gathered. */
-  #add([chunk, encoding]: readonly unknown[]): boolean {
-    const text = textIn(chunk, encoding)
-    const dataFrom = text === undefined ? 0 : dataInText(text)
-    if (text === undefined || dataFrom === 0) return false
-    const size = this.#size + Buffer.byteLength(text)
-    if (size > this.request.instance.connections.mostGathered) return false
-    if (!isNotificationText(text, dataFrom) && !this.#noteResponses(text, dataFrom)) return false
-    this.#size = size
-    if (this.#events === undefined) this.#events = [text]
-    else this.#events.push(text)
-    return true
+  /** `false`: it is more than it can give by itself. */
+  #add(args: readonly unknown[], events: GatheredEvents): boolean {
+    const { connections, table } = this.request.instance
+    const isDirect = this.#phase === 'direct'
+    if (isDirect && !this.#isThere) return false
+    return events.add(args, connections.mostGathered, isDirect ? table.budget : undefined)
   }
 
-  /** `false`: it asks the client, or answers what nobody has asked. */
-  #noteResponses(text: string, from: number): boolean {
-    for (const message of messagesInText(text.slice(from))) {
-      if (!isResponse(message)) return false
-      const at = this.#owed.indexOf(message.id)
-      if (at < 0) return false
-      this.#owed = this.#owed.length === 1 ? NO_IDS : this.#owed.filter((_id, i) => i !== at)
-      if ('error' in message || (isObject(message.result) && message.result['isError'] === true))
-        this.#lastError = (this.#events?.length ?? 0) + 1
-    }
-    return true
-  }
-
-  /** All has been answered, and nothing asked for that only a stream has. */
-  get #isWhole(): boolean {
-    const isThere = !this.request.res.destroyed && !this.#socket.destroyed
-    return this.#owed.length === 0 && this.pendingDisconnect === undefined && isThere
+  /** Its client, and nobody in front has ended its response. */
+  get #isThere(): boolean {
+    const { res } = this.request
+    return !res.destroyed && !res.writableEnded && !this.#socket.destroyed
   }
 
   /** Sends all of it, and keeps it. */
-  #finish(args: readonly unknown[], init: RecordInit): ServerResponse {
+  #finish(args: readonly unknown[], events: GatheredEvents): ServerResponse {
     const { request, next } = this
-    const { instance, res, facts } = request
+    const { instance, res } = request
     const { connections, table } = instance
     const callback = args.length > 0 ? callbackIn(args) : undefined
+    const text = events.take(connections.retry)
+    const record = events.record()
+    if (this.#phase === 'gathering') this.#tell(record)
+    this.#drop(events)
     this.#phase = 'ended'
-    this.list?.delete(this)
-    const record = Record.of(init, this.#events ?? [], this.#lastError)
-    this.#events = undefined
-    const opening = firstBlock(init, 0, init.profile, connections.retry, true) ?? ''
-    table.announce(record)
-    instance.debug('stream %s answers %s', () => [label(init), facts.inWords])
     table.keep(record)
     if (callback !== undefined) process.nextTick(callback)
     setSocket(res, this.#socket)
     try {
-      runOutsideContext(leave, next, opening + (record.text ?? ''))
+      runOutsideContext(leave, next, text)
     } catch (error) {
       warnOfThrow(error)
       res.destroy()
     }
-    connections.leaving(this.#socket, res)
+    if (pendingBytes(this.#socket, res) > 0) connections.leaving(this.#socket, res)
     return res
+  }
+
+  #tell(stream: Announced): void {
+    const { instance, facts } = this.request
+    instance.table.announce(stream)
+    instance.debug('stream %s answers %s', () => [label(stream), facts.inWords])
+  }
+
+  /** Its events are for a record, or a stream. */
+  #drop(events: GatheredEvents): void {
+    this.list?.delete(this)
+    this.#events = undefined
+    if (this.#phase !== 'direct') return
+    const { connections, table } = this.request.instance
+    connections.direct.delete(events.id)
+    hearFirst(this.#socket, undefined)
+    table.end(events)
   }
 
   /** From here on, a stream has what the endpoint writes, and what it has written so far. */
   goLive(): ResponseCapture {
     const { request, next } = this
     if (this.#live !== undefined) return this.#live
-    const isGathering = this.#phase === 'gathering'
-    if (isGathering) showSocket(request.req, request.res, this.#socket)
+    const events = this.#events
+    const isDirect = this.#phase === 'direct'
+    if (events !== undefined) {
+      this.#drop(events)
+      showSocket(request.req, request.res, this.#socket)
+    }
     const live = new ResponseCapture(request.req, next, this, this.#front)
     this.#live = live
     this.#phase = 'live'
-    if (!isGathering) return live
-    this.stop()
+    if (events === undefined) return live
     // Room for it was made before its head.
-    if (this.#stream.open(this.#kept?.sessionId, true)) live.takeHeaded(this.#stream)
-    for (const event of this.#events ?? []) live.write([event])
-    this.#events = undefined
+    const stream = this.#stream
+    if (stream.open(events.sessionId, true, isDirect ? events.begunAt : undefined))
+      live.takeHeaded(stream, isDirect)
+    for (const event of events.blocks(false)) live.write([event])
+    if (isDirect) stream.hasGiven(events)
+    for (const event of events.blocks(true)) live.write([event])
     return live
   }
 
   static #headDue(this: void, call: Call): void {
-    if (call.#phase === 'gathering') call.goLive()
+    const events = call.#events
+    if (events !== undefined && !call.#goDirect(events)) call.goLive()
     call.#live?.headDue()
+  }
+
+  // What goes straight to its client
+
+  /** `false`: there is something about it that only a stream has. */
+  #goDirect(events: GatheredEvents): boolean {
+    const { instance, res, facts } = this.request
+    const { connections, table, progress } = instance
+    const isPlain =
+      HEARS_FIRST && this.next.isReusable && this.#socket instanceof Socket && res.socket !== null
+    const isReported = progress !== undefined && facts.progressTokens.length > 0
+    const isTimed = connections.ages !== undefined || instance.isClosing
+    if (!isPlain || isReported || isTimed || this.pendingDisconnect !== undefined) return false
+    this.list?.delete(this)
+    this.#phase = 'direct'
+    events.begunAt = now()
+    table.begin(events)
+    this.#tell(events)
+    connections.direct.set(events.id, this)
+    hearFirst(this.#socket, this)
+    Call.#send(this)
+    return true
+  }
+
+  /** At the end of a tick: all that has been added by then. */
+  static #send(this: void, call: Call): void {
+    const events = call.#events
+    call.#isScheduled = false
+    if (events === undefined) return
+    if (call.#isThere) call.#write(events.take(call.request.instance.connections.retry))
+    else call.goLive()
+  }
+
+  #write(text: string): void {
+    const { next, request } = this
+    const { instance, res } = request
+    // Node writes to the socket itself.
+    setSocket(res, this.#socket)
+    if (text === '') next.flushHeaders()
+    else next.write([text, 'latin1'])
+    setSocket(res, facadeOf(this.#socket))
+    instance.connections.silences?.add(this)
+  }
+
+  override disconnect(options?: { readonly retry?: number }): void {
+    super.disconnect(options)
+    if (this.#phase === 'direct') this.goLive()
+  }
+
+  clientLeaves(): void {
+    const { wire } = this.goLive()
+    if (this.#socket.destroyed) wire.gone()
   }
 
   override socketEnded(socket: unknown): boolean {
     if (this.request.req.socket !== socket) return false
-    if (this.#phase === 'gathering') return this.goLive().abort()
+    if (this.#events !== undefined) return this.goLive().abort()
     return this.#live?.wire.socketEnded() ?? this.#phase === 'ended'
   }
 
@@ -537,7 +603,7 @@ function whyNoStream(head: ResponseHead): string {
   const { status, type = '' } = head
   if (status === 202 || status === 204 || status === 304) return ''
   if (status !== 200) return `status ${status}`
-  if (head.mediaType === JSON_TYPE || isJsonText(type)) return ''
+  if (isJsonText(type)) return ''
   const encoding = head.header('content-encoding')
   if (encoding !== undefined) return `it is encoded (${encoding})`
   return `it is ${type === '' ? 'of no type' : type}`

@@ -1,16 +1,16 @@
 // All open client connections.
 import type { ClientProfile } from '../protocol/revisions.js'
+import { firstBlock } from '../protocol/sse-writer.js'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { pendingBytes } from '../http/node-internals.js'
 import { DueQueue, type Waiting } from '../streams/due-queue.js'
+import type { Counter } from '../streams/budget.js'
 import { LinkedList } from '../streams/linked-list.js'
-import type { HoldingBudget } from '../streams/stream-types.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { WhenIdle } from '../streams/when-idle.js'
 import { Connection, type ConnectionHost, type ConnectionOptions } from '../readers/connection.js'
-import { firstBlock } from '../readers/opening.js'
 import { type Answer, OutgoingAnswers } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
 import { type Stallable, StallWatch } from '../readers/stall-watch.js'
@@ -29,8 +29,9 @@ const MOST_GATHERED = 16 * 1024
 /** Another bound, for specs. */
 const BOUND = Symbol.for('express-mcp-streams.most-gathered')
 
-/** A call that is gathered: its head has been made, and not sent. */
-interface Gathered extends Waiting {
+/** A call that has no stream: its head has been made, and its client is there. */
+interface Streamless extends Waiting {
+  readonly id: string
   /** Gives it a stream and a connection. */
   goLive(): unknown
 }
@@ -67,6 +68,8 @@ export class Connections implements ConnectionHost {
   /** Answers that are no connections to streams. */
   readonly outgoing: OutgoingAnswers
   readonly gathering = new LinkedList<Waiting>()
+  /** Calls without a stream whose events go straight to their clients. */
+  readonly direct = new Map<string, Streamless>()
   readonly mostGathered: number
   /** Milliseconds, as clients are told; `null`: they are not. */
   readonly retry: number | null
@@ -84,7 +87,7 @@ export class Connections implements ConnectionHost {
   readonly #idle = new WhenIdle(() => this.#closing.size === 0)
 
   /** @param deadline milliseconds for which a connection may make no progress. */
-  constructor(options: ConnectionsOptions, deadline: number, budget: HoldingBudget) {
+  constructor(options: ConnectionsOptions, deadline: number, budget: Counter) {
     const { keepAlive, disconnectAfter, maxStreamBytes } = options
     const { [BOUND]: bound = MOST_GATHERED } = globalThis as { [BOUND]?: number }
     this.#options = options
@@ -183,19 +186,21 @@ export class Connections implements ConnectionHost {
     this.ages?.close()
   }
 
-  /** What is gathered goes on as any other call, as connections and streams are counted now. */
-  endGathering(): void {
+  /** Calls without a stream get one, as somebody looks for it: all, or the one with this id. */
+  giveStreams(id?: string): void {
+    if (id !== undefined) return void this.direct.get(id)?.goLive()
     for (let { first } = this.gathering; first !== undefined; { first } = this.gathering)
-      (first as Gathered).goLive()
+      (first as Streamless).goLive()
+    for (const call of this.direct.values()) call.goLive()
   }
 
-  /** A response has been ended that was gathered: its client may not take it. */
+  /** A response has been ended of which its socket has not taken all, and may not. */
   leaving(socket: Socket, res: ServerResponse): void {
-    if (pendingBytes(socket, res) > 0) this.#stalls.add(new Leaving(socket, res))
+    this.#stalls.add(new Leaving(socket, res))
   }
 
   /** Resolves when all sockets have closed. */
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 

@@ -7,7 +7,7 @@ import { isObject, type Message } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
 import { Timer } from '../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from './endpoint-answer.js'
-import { memoryConnection, standInFor } from '../http/loopback.js'
+import { memoryConnection } from '../http/loopback.js'
 import { headerOf, headersWhere } from '../access/guards.js'
 import { replaceHeader } from '../http/request-body.js'
 import { isStateless, parseRevision } from '../protocol/revisions.js'
@@ -33,7 +33,13 @@ export function isAccepted({ statusCode = 0 }: Pick<IncomingMessage, 'statusCode
   return statusCode >= 200 && statusCode < 300
 }
 
-interface InjectOptions extends Additions {
+interface InjectOptions {
+  /** The session that the message belongs to, where the request may come without it. */
+  readonly sessionId?: string | undefined
+  /** The revision that its client speaks, where the request may come without it. */
+  readonly revision?: string | undefined
+  /** Names and values in turn, which replace those of the request by the same names. */
+  readonly headers?: readonly string[] | undefined
   /** The message in JSON, if its bytes are to stay as they were. Default: by `JSON.stringify`. */
   readonly text?: string | undefined
   /** The URL to send it to. Default: that of the request, without its stream names. */
@@ -52,81 +58,17 @@ interface InjectOptions extends Additions {
 }
 
 /**
- * Sends a message with the headers of `req` to its server, over a connection in memory. The caller
- * must read or destroy the body. Rejects if there is no answer.
+ * Sends a message with the headers of `req` to its server, over a connection in memory; if it is
+ * `undefined`, a request without a body. The caller must read or destroy the body of the answer.
+ * Rejects if there is none.
  */
 export async function sendToEndpoint(
   req: IncomingMessage,
   message: unknown,
   options: InjectOptions = {}
 ): Promise<IncomingMessage> {
-  const body = Buffer.from(options.text ?? JSON.stringify(message))
-  return inject(req, message, body, options)
-}
-
-/** Ends a session in its client's name. Returns the status that the endpoint gives. */
-export async function endAtEndpoint(
-  req: IncomingMessage,
-  headers: readonly string[],
-  note?: object
-): Promise<number> {
-  const options = { method: 'DELETE', headers, note, patience: PATIENCE }
-  const response = await inject(req, undefined, undefined, options)
-  response.destroy()
-  return response.statusCode ?? 0
-}
-
-/** Sends a request once more. `body`: in JSON; `undefined`: it is a GET. */
-export async function sendAgain(
-  req: IncomingMessage,
-  body: { readonly message: unknown; readonly text: string | undefined } | undefined,
-  options: Pick<InjectOptions, 'note' | 'headers' | 'signal'>
-): Promise<IncomingMessage> {
-  const { message, text = JSON.stringify(message) } = body ?? {}
-  const bytes = body === undefined ? undefined : Buffer.from(text)
-  return inject(req, message, bytes, { ...options, isSentAgain: true })
-}
-
-/**
- * What is kept of a request, once it is over, to say something more in its client's name. With a
- * certificate of the client's, or what else a guard asks of a socket by a function, it has none.
- */
-export function rememberRequest(req: IncomingMessage): IncomingMessage {
-  const { originalUrl, url, method, rawHeaders, socket } = req as {
-    originalUrl?: string
-  } & typeof req
-  const { host, 'mcp-method': named } = req.headers
-  const headers = {
-    ...(host !== undefined && { host }),
-    ...(named !== undefined && { 'mcp-method': named })
-  }
-  const kept = { url: originalUrl ?? url, method, rawHeaders, headers, socket: standInFor(socket) }
-  return kept as unknown as IncomingMessage
-}
-
-/** What of an event stream is asked for. */
-interface ResumeOptions extends Additions {
-  readonly lastEventId: string
-  /** Gives up on the endpoint. */
-  readonly signal: AbortSignal
-}
-
-/** Asks for what follows one of the endpoint's events, as the client would that comes back. */
-export async function resumeAtEndpoint(
-  req: IncomingMessage,
-  { lastEventId, ...options }: ResumeOptions
-): Promise<IncomingMessage> {
-  const headers = ['Last-Event-ID', lastEventId]
-  return inject(req, undefined, undefined, { ...options, headers })
-}
-
-function inject(
-  req: IncomingMessage,
-  message: unknown,
-  body: Buffer | undefined,
-  options: InjectOptions
-): Promise<IncomingMessage> {
-  const { name, path = urlOf(req, name), signal, patience } = options
+  const { name, path = urlOf(req, name), signal, patience, text } = options
+  const body = message === undefined ? undefined : Buffer.from(text ?? JSON.stringify(message))
   const owner = serverOf(req)
   const { client, server } = memoryConnection(req.socket, message, options.note)
   const injected = request({
@@ -190,14 +132,12 @@ function messageIn(
 /** Milliseconds after which an endpoint is given up: the request holds what guards keep for it. */
 const PATIENCE = 30_000
 
-/** Where it is logged that the endpoint has not taken something. */
-export interface DebugLog {
-  readonly debug: (format: string, ...args: unknown[]) => void
-}
+/** Writes a line for operators. */
+export type DebugLog = (format: string, ...args: unknown[]) => void
 
 /** Sends a message on the client's behalf and discards the response. `false`: not answered. */
 export async function tellEndpoint(
-  { debug }: DebugLog,
+  debug: DebugLog,
   req: IncomingMessage,
   message: object,
   options: InjectOptions
@@ -260,15 +200,6 @@ interface Shown extends IncomingMessage {
 export function showSession(req: IncomingMessage, id: string | undefined): void {
   ;(req as Shown)[SENT] ??= headerOf(req, 'mcp-session-id')
   replaceHeader(req, 'mcp-session-id', id)
-}
-
-interface Additions {
-  /** The session that the message belongs to, where the request may come without it. */
-  readonly sessionId?: string | undefined
-  /** The revision that its client speaks, where the request may come without it. */
-  readonly revision?: string | undefined
-  /** Names and values in turn, which replace those of the request by the same names. */
-  readonly headers?: readonly string[] | undefined
 }
 
 const JSON_TYPE = 'application/json'

@@ -8,7 +8,7 @@ import { type WrittenMessage, writtenMessages } from '../protocol/json-splice.js
 import { isEventStreamType } from '../protocol/media-types.js'
 import { type BlockFields, type BlockListener, dataOf } from '../protocol/sse-fields.js'
 import { BlockSplitter } from '../protocol/sse-parser.js'
-import type { ByteBudget } from '../streams/event-log.js'
+import type { Counter } from '../streams/budget.js'
 import { GatheredBytes } from '../http/chunk.js'
 import { isPlainEncoding } from '../http/response-headers.js'
 
@@ -24,7 +24,7 @@ export interface AnswerLimits {
   /** Bytes of another body, also once it is decoded. */
   readonly body: number
   /** Where bytes are counted that wait for the rest of an event, or of a body; else nowhere. */
-  readonly budget?: ByteBudget
+  readonly budget?: Counter
   readonly owner?: string
 }
 
@@ -135,10 +135,10 @@ export class EndpointMessages {
 
   /** `false`: there is no memory for it. */
   #count(bytes: number): boolean {
-    const { budget, owner } = this.#limits
+    const { budget, owner = '' } = this.#limits
     const more = bytes - this.#counted
-    if (more > 0 && budget?.reserve(more, false, owner) === false) return false
-    if (more < 0) budget?.unreserve(-more, owner)
+    if (more > 0 && budget?.hold(owner, more) === false) return false
+    if (more < 0) budget?.release(owner, -more)
     this.#counted = bytes
     return true
   }

@@ -2,10 +2,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { StreamName } from '../protocol/event-id.js'
 import type { Message } from '../protocol/json-rpc.js'
-import type { TokensForWires, WireResources } from '../protocol/shared-wire.js'
+import type { WireResources } from '../protocol/shared-wire.js'
 import type { FoundStream, Here, KeptValue, NameKind } from '../streams/directory.js'
-import type { Caller, MakeLink } from '../http/handler-context.js'
-import type { EndpointEventStore, InstanceParts, ProgressReports } from './instance-parts.js'
+import type { InstanceParts } from './instance-parts.js'
 import type { Keyed } from './keyed-call.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
@@ -18,7 +17,7 @@ export type Answer = () => unknown
 /** What works on a POST beside the endpoint. */
 export type Worker =
   /** A run of the endpoint: it captures the response at once, and then begins. */
-  | { readonly kind: 'run'; readonly capture: (slow: SlowAnswers | undefined) => Answer }
+  | { readonly kind: 'run'; readonly capture: (slow: SlowAnswers) => Answer }
   /** An answer in the endpoint's place, over a response that is captured like the endpoint's. */
   | { readonly kind: 'answer'; readonly answer: Answer }
 
@@ -126,25 +125,21 @@ export interface Feature {
   answerKept?(context: RequestContext, kept: KeptValue): Answer | undefined
   /** The same by what was kept of its stream, which the client may read. */
   answerSaved?(context: RequestContext, saved: Record): Answer | undefined
-  readonly keys?: CallKeys
-  readonly surviving?: LastingSessions
-  readonly turns?: Turns
-  readonly slow?: SlowAnswers
-  readonly progress?: ProgressReports
-  readonly eventStore?: EndpointEventStore
-  readonly links?: { for(caller: Caller): MakeLink }
-  /** For transports that are no HTTP. */
-  readonly onWires?: { readonly resources?: WireResources; readonly tokens?: TokensForWires }
+  /** For transports that are no HTTP. `tokens`: calls with resume tokens, as they know them. */
+  readonly onWires?: { readonly resources?: WireResources; readonly tokens?: object }
   counts?(): FeatureCounts
   fullness?(): { readonly [name in 'calls' | 'tasks' | 'keyed']?: Fullness }
   /** The process is about to end; clients come back within so many milliseconds, if at all. */
   beginClosing?(comesBackWithin: number): void
   /** From now on, calls without a client end after so many milliseconds. */
   abandonAfter?(milliseconds: number): void
-  whenIdle?(): Promise<void>
+  whenIdle?(): Promise<void> | undefined
   /** The time for closing is over: whoever waits gets an error. */
   expire?(): void
 }
 
 /** What the value of an option carries (`partOf`). */
-export type FeatureCode = (parts: InstanceParts, limits: FeatureLimits) => Feature
+export type FeatureCode<Made extends Feature = Feature> = (
+  parts: InstanceParts,
+  limits: FeatureLimits
+) => Made

@@ -3,14 +3,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { BlockListener } from '../protocol/sse-fields.js'
 import type { Sessions } from '../streams/sessions.js'
-import type { Quota } from '../streams/quota.js'
+import type { Budget } from '../streams/budget.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
-import type { Directory, Here, Keeper, StreamLookUps } from '../streams/directory.js'
+import type { Directory, Keeper } from '../streams/directory.js'
 import type { StreamRegistry } from '../streams/stream-registry.js'
 import type { Admissions } from './admission.js'
 import type { Connections } from './connections.js'
+import type { DebugLog } from './endpoint-client.js'
 import type { OwnerFunction } from '../access/guards.js'
 import type { Capture } from '../http/capture-types.js'
 import type { Caller, HandlerContext, MakeLink } from '../http/handler-context.js'
@@ -20,11 +21,6 @@ import type { Unanswered } from './unanswered.js'
 
 export type ClientEventName =
   'connection-lost' | 'resumed' | 'taken-over' | 'upgraded' | 'repeated' | 'refused'
-
-export interface InstanceLookUps extends StreamLookUps {
-  /** What a feature has. */
-  readonly ticket: (id: string) => Here<unknown, unknown>
-}
 
 /** What the endpoint's answer to a request has meant for others. */
 export interface PostOutcome {
@@ -91,7 +87,7 @@ export interface NumberedEvents {
 export interface InstanceParts {
   /** What makes requests special, and to whom. */
   readonly triggers: TriggerTable
-  readonly directory: Directory<InstanceLookUps>
+  readonly directory: Directory
   /** Makes the id of a stream, a token or a ticket: unguessable, and naming its instance. */
   readonly newId: () => string
   /** Says who a request is from. */
@@ -113,7 +109,7 @@ export interface InstanceParts {
   readonly links: { for(caller: Caller): MakeLink } | undefined
   /** Reports progress in the endpoint's place; `undefined`: off. */
   readonly progress: ProgressReports | undefined
-  readonly bodies: Quota
+  readonly bodies: Budget
   /** Bytes up to which a body is read ahead. */
   readonly maxBodyBytes: number
   /** The process is about to end: responses pass untouched. */
@@ -122,7 +118,7 @@ export interface InstanceParts {
   readonly maxEventBytes: number
   /** Bytes that an answer may have that becomes an event once it is whole. */
   readonly maxAnswerBytes: number
-  readonly eventStore: EndpointEventStore | undefined
+  readonly eventStore: EndpointEventStore
   readonly primer: 'auto' | 'always' | 'never'
   readonly handoff: 'auto' | 'always' | 'never'
   readonly notifications: 'auto' | 'always' | 'never'
@@ -132,9 +128,7 @@ export interface InstanceParts {
   readonly outcomes: Set<(outcome: PostOutcome) => void>
   /** Its client has ended it, or the endpoint does not know it any more (`isLost`). */
   readonly sessionEnded: Set<(sessionId: string, owner: string, isLost: boolean) => void>
-  /** A digest of a text, which stands for it where the text itself is not to be kept. */
-  readonly hash: (text: string) => string
-  readonly debug: (format: string, ...args: unknown[]) => void
+  readonly debug: DebugLog
   readonly count: (
     name: ClientEventName,
     stream: Stream | Record | undefined,

@@ -1,16 +1,15 @@
 // Other instances of the service, for the core: the value of option `backplane` brings them.
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Directory, Keeper, LocalDirectory } from '../streams/directory.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { Answer } from './feature.js'
-import type { InstanceLookUps } from './instance-parts.js'
 
 export interface OtherInstances<Context> {
   /** What the ids of this instance begin with. */
   readonly tag: string
   readonly newId: () => string
-  readonly directory: Directory<InstanceLookUps>
+  readonly directory: Directory
   readonly kept: Keeper
   readonly stats: BackplaneStats
   /** So many at the most, the one that was heard of last at the end. */
@@ -24,8 +23,8 @@ export interface OtherInstances<Context> {
   /** This instance leaves: another one is to begin the request. `undefined`: there is none. */
   elsewhere(context: Context): Answer | undefined
 
-  /** Remembers the server that a request came to: that is where others' requests go as well. */
-  noteServer(req: IncomingMessage): void
+  /** A request has come. Those of others go to the same server. */
+  arrived(req: IncomingMessage, res: ServerResponse): void
   /** If no client has its events, they are kept for others. */
   streamEnded(ended: Stream | Record): void
 
@@ -38,10 +37,10 @@ export interface OtherInstances<Context> {
   hasSuccessor(): Promise<boolean>
   /** Another one does: clients whose responses others write are to come back to it. */
   leave(): void
-  /** Resolves when others have answered all clients here. */
-  whenAnswered(): Promise<void>
+  /** Resolves when others have answered all clients here, and all that was posted here is. */
+  whenAnswered(): Promise<void> | undefined
   /** Resolves when no call runs here for a client of theirs. */
-  whenCallsOver(): Promise<void>
+  whenCallsOver(): Promise<void> | undefined
   /** Cuts the responses that others write, and those that begin later. */
   cut(): void
   /** Resolves when they have been told. */
@@ -53,7 +52,7 @@ export interface OtherInstancesHost<Context> {
   /** Answers a request anew, which another instance has handed back as it leaves. */
   readonly answerAgain: (context: Context) => void
   /** The directory of this instance alone. */
-  readonly here: LocalDirectory<InstanceLookUps>
+  readonly here: LocalDirectory
   /** The most sessions, and calls under a key, that others are told of. */
   readonly maxEntries: number
   /** Milliseconds for which results, and the keys of calls, are kept. */

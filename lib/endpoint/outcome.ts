@@ -22,7 +22,8 @@ const LONGEST_INITIALIZE = 1024 * 1024
 export function watchOutcome(context: RequestContext, isHeadSeen = false): void {
   const { method, session, facts, isUnread, keyed } = context
   const mayBegin = isUnread || facts.isInitialize
-  if (mayBegin || (session !== undefined && !isSeen(context, session))) watchSession(context)
+  const isKnown = session === undefined || context.known.seen?.isOver === false
+  if (mayBegin || !(isKnown || isSeen(context, session))) watchSession(context)
   const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0 && !isUnread
   const isEnough = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
   if (isQuiet && (session === undefined || isEnough)) return

@@ -1,5 +1,4 @@
 // What a request says about itself: read once, and used by everything that is done for the request.
-import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CLIENT_INFO } from '../protocol/envelope.js'
 import {
@@ -28,9 +27,9 @@ import {
 } from '../protocol/revisions.js'
 import { declaresStreams, type ResumeInterval } from '../protocol/stream-messages.js'
 import { acceptsEvents } from '../protocol/media-types.js'
-import { isForeignOrigin, pathOf } from '../access/guards.js'
-import { isLoopback } from '../http/loopback.js'
-import type { SessionFacts } from '../streams/sessions.js'
+import { hashOf, isForeignOrigin, pathOf } from '../access/guards.js'
+import { LOOPBACK } from '../http/loopback.js'
+import { NOTHING_KNOWN, type SessionFacts } from '../streams/sessions.js'
 import type { InstanceParts } from './instance-parts.js'
 import type { KeyedCall } from './keyed-call.js'
 import { isJsonRpc } from './mcp-request.js'
@@ -142,7 +141,7 @@ export class RequestFacts {
     const params = objectIn(message.params)
     const meta = params['_meta'] === undefined ? undefined : objectIn(params['_meta'])
     this.parts |= triggers.byMessage(method, params, meta)
-    const isAsking = isRequestId(id)
+    const isAsking = typeof id === 'string' || typeof id === 'number'
     if (isAsking) this.requestIds = this.requestIds.concat(id)
     else {
       const cancelled = cancelledRequest(message)
@@ -232,6 +231,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   isBatch = false
   keyed: KeyedCall | undefined
   second: SecondChannel | undefined
+  /** It has come to an instance that leaves. */
+  readonly isLate: boolean
   /** What becomes of its session is seen when its response is over, and not by its head alone. */
   isWatched = false
   #path: string | undefined
@@ -266,10 +267,11 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     this.#revision = revision === undefined ? undefined : parseRevision(revision)
     const { triggers } = instance
     this.parts = triggers.byHead(req)
-    this.isOwn = isLoopback(req)
+    this.isOwn = LOOPBACK in req.socket
     if (this.isOwn) this.parts |= triggers.byTrait('own')
     if (identity.kind === 'failed') this.parts |= triggers.byTrait('owner-failed')
-    if (instance.isClosing) this.parts |= triggers.byTrait('leaving')
+    this.isLate = instance.isClosing
+    if (this.isLate) this.parts |= triggers.byTrait('leaving')
     if (this.session !== undefined && this.session.length > MOST_ID_LENGTH)
       this.parts |= triggers.byTrait('oversized')
   }
@@ -292,6 +294,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** What is known of its session. */
   get known(): SessionFacts {
+    if (this.session === undefined) return NOTHING_KNOWN
     return (this.#known ??= this.instance.sessions.of(this.owner, this.session))
   }
 
@@ -339,8 +342,9 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     const { notifications, resumeInterval, sessions } = this.instance
     const { isInitialize, declaresStreams } = this.facts
     if (notifications === 'never' || isInitialize) return undefined
-    const known = sessionId === this.session ? this.known : sessions.of(this.owner, sessionId)
-    const isAgreed = declaresStreams || known.hasStreams
+    let isAgreed = declaresStreams
+    if (sessionId !== undefined && sessionId === this.session) isAgreed ||= this.known.hasStreams
+    else if (sessionId !== undefined) isAgreed ||= sessions.of(this.owner, sessionId).hasStreams
     return isAgreed || notifications === 'always' ? resumeInterval : undefined
   }
 
@@ -353,8 +357,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** A key or token, bound to owner, session and path. A digest, as names may be long. */
   scopeOf(key = ''): string {
-    const scope = JSON.stringify([this.owner, this.session ?? null, this.path, key])
-    return createHash('sha256').update(scope).digest('base64url')
+    return hashOf(JSON.stringify([this.owner, this.session ?? null, this.path, key]))
   }
 
   /** Lets the answer carry the owner's cookie. */
@@ -397,8 +400,10 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
 
   /** The endpoint has been called: what was needed for that is not kept while it works. */
   release(): void {
-    this.dropBody()
     this.next = OVER
+    this.messages = NO_MESSAGES
+    this.body = undefined
+    this.text = undefined
   }
 
   /** Drops the body and its messages: the facts stay. */

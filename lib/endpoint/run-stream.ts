@@ -1,12 +1,13 @@
 // The stream that an endpoint's response becomes, early or not: from its bytes to events, and how
 // its call goes on alone.
+import { now } from '../protocol/clock.js'
 import type { StreamFault } from '../protocol/errors.js'
 import type { Message, RequestId } from '../protocol/json-rpc.js'
 import { type ClientProfile, ONE_CONNECTION } from '../protocol/revisions.js'
 import { type BlockFields, type BlockListener, fieldOf } from '../protocol/sse-fields.js'
 import { dataInText, transientLines } from '../protocol/sse-lines.js'
 import { encodeMessage, KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
-import type { Connection } from '../readers/connection.js'
+import type { Connection, Given } from '../readers/connection.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture } from '../http/capture-types.js'
@@ -92,7 +93,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   // How it begins
 
   /** Takes the endpoint's event stream. `false`: there is no room for it. */
-  open(sessionId: string | undefined, hasRoom = false): boolean {
+  open(sessionId: string | undefined, hasRoom = false, begunAt?: number): boolean {
     const { instance, req, owner, keyed, profile } = this.#request
     const { initialize } = this
     const stream = this.#client.open(this, profile.taken, {
@@ -101,7 +102,8 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       isHandshake: initialize !== undefined,
       isConnecting: true,
       callKey: keyed?.key,
-      hasRoom
+      hasRoom,
+      begunAt
     })
     if (stream === undefined) return false
     const onResponse =
@@ -111,10 +113,17 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     if (onResponse !== undefined) stream.onResponse = onResponse
     if (stream.kind === 'listen' && sessionId !== undefined)
       instance.sessions.noteReadsEvents(owner, sessionId)
-    this.#started(stream)
+    this.#started(stream, begunAt !== undefined)
     keyed?.settle({ kind: 'stream', streamId: stream.id })
     if (this.#run.response.wire.isGone) this.goesOnAlone()
     return true
+  }
+
+  /** Its client was given all that there is before it was a stream. */
+  hasGiven(given: Given): void {
+    this.#hasConnected = true
+    this.#connect(given)
+    this.#stream?.expire(now())
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -181,13 +190,13 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     return 'detached'
   }
 
-  #started(stream: Stream): void {
+  #started(stream: Stream, isTold = false): void {
     const { req } = this.#request
     // Node forgets the addresses of a socket that is gone, unless they have been read before.
     void req.socket.remoteAddress
     void req.socket.localAddress
     this.#stream = stream
-    this.#client.log(stream)
+    if (!isTold) this.#client.log(stream)
     this.#run.goesOnIn(stream)
   }
 
@@ -233,7 +242,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       answer(stream, wire, this.#request)
       return undefined
     }
-    wire.sendEarlyHead('text/event-stream', () => this.#client.setHeaders(wire))
+    wire.sendEarlyHead('text/event-stream', () => this.#client.setHeaders(wire.patched))
     return this.#connect()
   }
 
@@ -250,8 +259,12 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     wire.end()
   }
 
-  /** `undefined`: the request has been repeated, on a newer socket. */
-  #connect(): Connection | undefined {
+  /**
+   * `undefined`: the request has been repeated, on a newer socket.
+   *
+   * @param given its client was given all that there is.
+   */
+  #connect(given?: Given): Connection | undefined {
     const { profile } = this.#request
     // Nothing is agreed before `initialize` is answered.
     const first: ClientProfile | undefined = this.initialize && {
@@ -260,6 +273,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       reconnects: 'when-links-followed'
     }
     const connection = this.#client.connect(this.#run.response.wire, first)
+    if (given !== undefined) connection?.hasGiven(given)
     if (connection !== undefined) this.#run.connected()
     return connection
   }

@@ -21,12 +21,12 @@ interface Session {
 }
 
 export class SessionPings {
-  readonly #log: DebugLog
+  readonly #debug: DebugLog
   readonly #answers: FairStore<{ readonly isLost: Promise<boolean> }>
 
   /** @param max of how many sessions answers are kept. */
-  constructor(log: DebugLog, max: number) {
-    this.#log = log
+  constructor(debug: DebugLog, max: number) {
+    this.#debug = debug
     this.#answers = new FairStore({ maxSize: max, ttl: COUNTS_FOR })
   }
 
@@ -65,7 +65,7 @@ export class SessionPings {
       reply.response.destroy()
       return reply.response.statusCode === 404 || reply.response.statusCode === 400
     } catch (error) {
-      this.#log.debug('the endpoint did not say whether it knows a session: %o', error)
+      this.#debug('the endpoint did not say whether it knows a session: %o', error)
       return false
     } finally {
       patience.clear()

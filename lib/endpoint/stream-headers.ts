@@ -1,5 +1,5 @@
 // The heads of responses that carry a stream.
-import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { formatStreamName, type StreamName } from '../protocol/event-id.js'
 import { formatLink, STREAM_RELATION, streamTarget } from '../protocol/link-header.js'
 import { NO_HAND_OFF, prefersStream, STREAM_PREFERENCE } from '../protocol/prefer.js'
@@ -12,10 +12,10 @@ import { stringOf, withDirectives } from '../http/response-headers.js'
 /** Directives for responses that are to reach the client as they are written. */
 const UNBUFFERED = ['no-cache', 'no-transform']
 
-/** A response, or the wire under one that is captured. */
+/** A response, and its methods as those in front of us have left them: that of a captured one. */
 interface Headers {
-  getHeader(name: string): OutgoingHttpHeader | undefined
-  setHeader(name: string, value: string): unknown
+  readonly res: ServerResponse
+  readonly methods: Pick<ServerResponse, 'getHeader' | 'setHeader'>
 }
 
 export const EVENT_STREAM_HEAD = {
@@ -40,8 +40,9 @@ export function writeStreamHead(
   if (!claim(res)) return false
   res.statusCode = 200
   res.setHeader('Content-Type', 'text/event-stream')
-  setSessionHeader(context, found.sessionId, res)
-  setStreamHeaders(context, formatStreamName(name), res)
+  const headers = { res, methods: res }
+  setSessionHeader(context, found.sessionId, headers)
+  setStreamHeaders(context, formatStreamName(name), headers)
   res.writeHead(200)
   return true
 }
@@ -50,10 +51,10 @@ export function writeStreamHead(
 export function setSessionHeader(
   { instance }: RequestContext,
   sessionId: string | undefined,
-  headers: Headers
+  { res, methods }: Headers
 ): void {
   const id = sessionId === undefined ? undefined : instance.sessions.idOf(sessionId)
-  if (id !== undefined) headers.setHeader('Mcp-Session-Id', id)
+  if (id !== undefined) methods.setHeader.call(res, 'Mcp-Session-Id', id)
 }
 
 export function setStreamHeaders(
@@ -68,16 +69,18 @@ export function setStreamHeaders(
   if (context.prefer !== undefined) applyPreference(context, headers)
 }
 
-export function setUnbuffered(headers: Headers): void {
-  const given = headers.getHeader('Cache-Control')
-  headers.setHeader('Cache-Control', withDirectives(given, UNBUFFERED))
-  headers.setHeader('X-Accel-Buffering', 'no')
+export function setUnbuffered({ res, methods }: Headers): void {
+  const given = methods.getHeader.call(res, 'Cache-Control')
+  methods.setHeader.call(res, 'Cache-Control', withDirectives(given, UNBUFFERED))
+  methods.setHeader.call(res, 'X-Accel-Buffering', 'no')
 }
 
 /** Tells a client that has announced itself that it was understood (RFC 7240, 3). */
 export function applyPreference(context: RequestContext, headers: Headers): void {
   if (!context.prefersStream) return
-  if (prefersStream(stringOf(headers.getHeader('Preference-Applied')))) return
+  const { res, methods } = headers
+  const applied = methods.getHeader.call(res, 'Preference-Applied')
+  if (prefersStream(stringOf(applied))) return
   const preference = context.instance.handoff === 'never' ? NO_HAND_OFF : STREAM_PREFERENCE
   setBeside(headers, 'Preference-Applied', preference)
 }
@@ -89,8 +92,8 @@ export function withdrawPreference(res: ServerResponse): void {
 }
 
 /** Beside the values that there are. */
-function setBeside(headers: Headers, name: string, value: string): void {
-  const present = headers.getHeader(name)
+function setBeside({ res, methods }: Headers, name: string, value: string): void {
+  const present = methods.getHeader.call(res, name)
   const isNone = present === undefined || present === ''
-  headers.setHeader(name, isNone ? value : `${stringOf(present)}, ${value}`)
+  methods.setHeader.call(res, name, isNone ? value : `${stringOf(present)}, ${value}`)
 }

@@ -19,12 +19,12 @@ export class Unanswered {
   readonly #asked = new Set<Asked>()
   #telling = 0
   #isGoingOn = false
-  readonly #log: DebugLog
+  readonly #debug: DebugLog
   readonly #most: number
 
   /** @param most beyond that, the client that has waited longest is told nothing. */
-  constructor(log: DebugLog, most: number) {
-    this.#log = log
+  constructor(debug: DebugLog, most: number) {
+    this.#debug = debug
     this.#most = most
   }
 
@@ -34,11 +34,11 @@ export class Unanswered {
     requestIds: readonly RequestId[],
     sessionId: string | undefined
   ): void {
-    this.#log.debug('no answer to %d requests: the endpoint is told', requestIds.length)
+    this.#debug('no answer to %d requests: the endpoint is told', requestIds.length)
     this.#asked.add({ req, ids: [...requestIds].reverse(), sessionId })
     const [oldest] = this.#asked
     if (this.#asked.size > this.#most && oldest !== undefined) {
-      this.#log.debug('too many endpoints are to be told that nobody answers: one is not')
+      this.#debug('too many endpoints are to be told that nobody answers: one is not')
       this.#asked.delete(oldest)
     }
     this.#tellNext()
@@ -59,7 +59,9 @@ export class Unanswered {
   async #tellOne(asked: Asked, id: RequestId): Promise<void> {
     const { req, sessionId } = asked
     const answer = { jsonrpc: '2.0', id, error: faultError('unanswered') }
-    const isHeard = await outsideOfCalls(() => tellEndpoint(this.#log, req, answer, { sessionId }))
+    const isHeard = await outsideOfCalls(() =>
+      tellEndpoint(this.#debug, req, answer, { sessionId })
+    )
     this.#telling--
     // If it rejects one error it will reject the rest: drop them instead of timing out on each.
     if (!isHeard) this.#asked.delete(asked)

@@ -15,6 +15,8 @@ import {
 } from './node-internals.js'
 import {
   foldHeaders,
+  headerEntries,
+  type HeaderEntry,
   headerIn,
   headersIn,
   isPlainEncoding,
@@ -25,6 +27,8 @@ import {
 } from './response-headers.js'
 import type { Layer, PatchedResponse } from './patched-response.js'
 import { EVENT_STREAM, isEventStreamType, typeIn } from '../protocol/media-types.js'
+
+const NO_ENTRIES: readonly HeaderEntry[] = []
 
 /** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
 const SENT: HeadArguments = [200]
@@ -47,6 +51,8 @@ export class ResponseHead {
   readonly mediaType: string
   /** An event stream with status 200, not encoded, whose client is still there. */
   readonly isStream: boolean
+  /** The session that it names. */
+  readonly sessionId: string | undefined
   readonly #res: ServerResponse
   readonly #getHeader: ResponseMethods['getHeader']
 
@@ -57,22 +63,40 @@ export class ResponseHead {
     this.given = args.length === 1 ? undefined : headersIn(args)
     this.#res = res
     this.#getHeader = methods.getHeader
-    this.type = this.header('content-type')
+    const entries = this.given === undefined ? NO_ENTRIES : headerEntries(this.given)
+    let type: OutgoingHttpHeader | undefined
+    let encoding: OutgoingHttpHeader | undefined
+    let sessionId: OutgoingHttpHeader | undefined
+    for (const [name, value] of entries)
+      switch (name.toLowerCase()) {
+        case 'content-type':
+          type ??= value
+          break
+        case 'content-encoding':
+          encoding ??= value
+          break
+        case 'mcp-session-id':
+          sessionId ??= value
+      }
+    this.type = this.#told(type, 'content-type')
+    this.sessionId = this.#told(sessionId, 'mcp-session-id')
     this.mediaType = typeIn(this.type)
-    this.isStream =
-      this.status === 200 &&
-      this.mediaType === EVENT_STREAM &&
-      isPlainEncoding(this.header('content-encoding')) &&
-      !res.destroyed
-    if (this.isStream)
-      validateHead(typeof reason === 'string' ? reason : res.statusMessage, this.given)
+    const mayBeStream = this.status === 200 && this.mediaType === EVENT_STREAM && !res.destroyed
+    const coding = mayBeStream ? this.#told(encoding, 'content-encoding') : undefined
+    this.isStream = mayBeStream && (coding === undefined || isPlainEncoding(coding))
+    if (!this.isStream) return
+    const message = typeof reason === 'string' ? reason : res.statusMessage
+    validateHead(message, this.given, entries)
   }
 
   /** A header, by its lower-case name. */
   header(name: string): string | undefined {
-    const given = this.given === undefined ? undefined : headerIn(this.given, name)
-    if (given !== undefined) return given
-    const value = this.#getHeader.call(this.#res, name)
+    return this.#told(headerIn(this.given, name), name)
+  }
+
+  /** @param given to `writeHead`. Default: what was set before. */
+  #told(given: OutgoingHttpHeader | undefined, name: string): string | undefined {
+    const value = given ?? this.#getHeader.call(this.#res, name)
     return typeof value === 'string' || value === undefined ? value : stringOf(value)
   }
 }

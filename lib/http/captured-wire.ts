@@ -14,7 +14,13 @@ import {
   type StateName
 } from './node-internals.js'
 import { endGuarded, wrote } from './reply.js'
-import type { Layer, PatchedResponse } from './patched-response.js'
+import {
+  type Layer,
+  type PatchedResponse,
+  type ResponseView,
+  VIEW,
+  type Viewed
+} from './patched-response.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
 import { closeWhenIdle, facadeOf, setSocket, showSocket, whenClosed } from './sockets.js'
 import { warnOfThrow } from './warnings.js'
@@ -42,7 +48,7 @@ export class CapturedWire implements Sink {
   #isWriting = false
   readonly #req: IncomingMessage
   readonly #socket: Socket
-  readonly #patched: PatchedResponse
+  readonly patched: PatchedResponse
   readonly #host: CapturedWireHost
   readonly #events: DeferredEvents
   #isGone = false
@@ -62,7 +68,7 @@ export class CapturedWire implements Sink {
   ) {
     this.#req = req
     this.#socket = req.socket
-    this.#patched = patched
+    this.patched = patched
     this.#host = host
     this.#events = events
   }
@@ -70,7 +76,7 @@ export class CapturedWire implements Sink {
   // The head
 
   get #res(): ServerResponse {
-    return this.#patched.res
+    return this.patched.res
   }
 
   get isWriting(): boolean {
@@ -138,7 +144,7 @@ export class CapturedWire implements Sink {
   }
 
   write(bytes: Uint8Array, onWritten?: () => void): boolean {
-    const isTold = onWritten !== undefined && this.#patched.isReusable
+    const isTold = onWritten !== undefined && this.patched.isReusable
     return this.#attempt(() => this.#write(isTold ? [bytes, onWritten] : [bytes])) === true
   }
 
@@ -166,11 +172,11 @@ export class CapturedWire implements Sink {
   }
 
   get tellsWritten(): boolean {
-    return this.#patched.isReusable
+    return this.patched.isReusable
   }
 
   get copies(): number {
-    return this.#patched.isReusable ? MOST_COPIED : 0
+    return this.patched.isReusable ? MOST_COPIED : 0
   }
 
   get pending(): number {
@@ -298,33 +304,6 @@ export class CapturedWire implements Sink {
     else this.unwatch()
     this.#unwatch = undefined
   }
-}
-
-/** The state of a response as the endpoint is to see it: that of its stream. */
-export interface ResponseView {
-  readonly isEnded: boolean
-  /** The endpoint has ended its response, and everything has been taken. */
-  readonly isFinished: boolean
-  readonly needsDrain: boolean
-  /** The stream is over. */
-  readonly isClosed: boolean
-}
-
-// Registered, so that an ESM and a CJS copy of this module know each other's responses.
-const VIEW = Symbol.for('express-mcp-streams.view')
-
-interface Viewed {
-  [VIEW]?: ResponseView | undefined
-}
-
-/** Whether the endpoint sees another state than the socket's. */
-export function hasView(res: ServerResponse): boolean {
-  return VIEW in res
-}
-
-/** @param view `undefined`: it sees that of its socket, and is marked as ours. */
-export function setView(res: ServerResponse, view: ResponseView | undefined): void {
-  ;(res as Viewed)[VIEW] = view
 }
 
 /** From now on, the getters of the response tell the state of its stream, not of its socket. */

@@ -4,7 +4,13 @@ import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
-import type { EventInterceptor, PatchedResponse } from './patched-response.js'
+import {
+  type EventInterceptor,
+  type Front,
+  HELD_REQUEST_EVENTS,
+  type PatchedResponse,
+  REQUEST_EVENTS
+} from './patched-response.js'
 
 export interface DeferredEventsHost {
   readonly isTaken: boolean | undefined
@@ -26,8 +32,6 @@ const NATIVE = { ...EventEmitter.prototype }
 const NO_LISTENERS: readonly unknown[] = []
 const NONE: readonly string[] = []
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
-const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
-const REQUEST_EVENTS = ['data', 'end', 'readable', ...HELD_REQUEST_EVENTS]
 
 export class DeferredEvents implements EventInterceptor {
   readonly #req: IncomingMessage
@@ -223,25 +227,4 @@ export class DeferredEvents implements EventInterceptor {
     }
     return hasCalled
   }
-}
-
-/** Listeners from in front of us, of a response and its request: they hear the socket. */
-export interface Front {
-  readonly listeners: readonly unknown[]
-  /** Some of them are on the request, which is rare. */
-  readonly isRequestHeard: boolean
-  /** Who reads the body is told in the context in which they ask only where all of it has come. */
-  readonly isToHearRequest: boolean
-}
-
-export function frontOf(req: IncomingMessage, res: ServerResponse): Front {
-  const ofResponse: readonly unknown[] = res
-    .rawListeners('close')
-    .concat(res.rawListeners('finish'))
-  let ofRequest = NO_LISTENERS
-  for (const event of REQUEST_EVENTS)
-    if (req.listenerCount(event) > 0) ofRequest = ofRequest.concat(req.rawListeners(event))
-  const isRequestHeard = ofRequest.length > 0
-  const listeners = isRequestHeard ? ofResponse.concat(ofRequest) : ofResponse
-  return { listeners, isRequestHeard, isToHearRequest: isRequestHeard || !req.complete }
 }

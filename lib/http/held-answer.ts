@@ -1,5 +1,5 @@
 // An answer of the endpoint that is held until it is known whether the client gets it.
-import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
 import {
   callbackIn,
   GatheredBytes,
@@ -10,7 +10,6 @@ import {
   withBytes
 } from './chunk.js'
 import type { Layer, PatchedResponse } from './patched-response.js'
-import { passedOnOf } from './response-headers.js'
 
 /** Holds the endpoint's answer to one request, if its status is such (`PatchedResponse.holdBy`). */
 export abstract class Holder {
@@ -77,37 +76,11 @@ export class HeldAnswer implements Layer {
     else if (body.length > 0) this.#patched.act('write', [body])
   }
 
-  /** The client gets another one, without a body or in JSON. */
-  answer(status: number, headers: Readonly<Record<string, string>> = {}, json?: string): void {
-    if (!this.#beginAnother()) return this.pass()
-    const type = json === undefined ? {} : { 'Content-Type': 'application/json' }
-    this.#patched.act('writeHead', [status, { 'Cache-Control': 'no-store', ...type, ...headers }])
-    this.#patched.act('end', json === undefined ? [] : [json])
-  }
-
-  /** The client gets what the endpoint has answered to another request. */
-  replace(answer: IncomingMessage): void {
-    if (!this.#beginAnother()) {
-      answer.destroy()
-      return this.pass()
-    }
-    const patched = this.#patched
-    const { res } = patched
-    for (const [name, value] of passedOnOf(answer)) res.setHeader(name, value)
-    answer.once('error', () => patched.act('destroy', []))
-    res.once('close', () => answer.destroy())
-    answer.on('data', (chunk: Buffer) => {
-      if (patched.act('write', [chunk]) === false) answer.pause()
-    })
-    res.on('drain', () => answer.resume())
-    answer.once('end', () => patched.act('end', []))
-    patched.act('writeHead', [answer.statusCode ?? 502])
-  }
-
-  #beginAnother(): boolean {
-    if (this.isUnwanted || !this.#release()) return false
+  /** What gives the client another one; `undefined`: nobody is there to get it. */
+  instead(): PatchedResponse | undefined {
+    if (this.isUnwanted || !this.#release()) return undefined
     for (const name of OF_BODY) this.#patched.res.removeHeader(name)
-    return true
+    return this.#patched
   }
 
   #release(): boolean {

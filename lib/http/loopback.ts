@@ -26,7 +26,7 @@ const QUESTIONS = [
 ] as const
 
 /** Marks the server's end, for all copies of this module. */
-const MARK = Symbol.for('express-mcp-streams.memory-socket')
+export const LOOPBACK = Symbol.for('express-mcp-streams.memory-socket')
 
 /** The parsed message that is sent over it, so that its bytes need not be parsed. */
 const CARRIED = Symbol.for('express-mcp-streams.memory-message')
@@ -102,7 +102,7 @@ export function relayedConnection(
 
 /** Whether a request came over a connection of ours. */
 export function isLoopback({ socket }: { readonly socket: object }): boolean {
-  return MARK in socket
+  return LOOPBACK in socket
 }
 
 /** What a request of ours was sent with; `undefined`: it says what its client has to say. */
@@ -138,7 +138,7 @@ export function memoryConnection(
     const question = source[name]
     return typeof question === 'function' ? [[name, question.bind(original)] as const] : []
   })
-  return connected([...facts, ...questions, [MARK, true], [CARRIED, message], [NOTE, note]])
+  return connected([...facts, ...questions, [LOOPBACK, true], [CARRIED, message], [NOTE, note]])
 }
 
 function connected(properties: readonly (readonly [PropertyKey, unknown])[]): {

@@ -134,6 +134,13 @@ const HEADERS_SENT =
  */
 export const ASKS_HEADERS_SENT = OWN_HEADERS_SENT !== undefined
 
+/**
+ * Whether a listener of a connection that is put before all others hears that it ends or closes
+ * before the requests and the responses on it are destroyed: in Node, it does.
+ */
+export const HEARS_FIRST =
+  process.versions['bun'] === undefined && process.versions['deno'] === undefined
+
 /** Node has made the head: from here on its own `headersSent` says so. */
 export function hasMadeHead(res: ServerResponse): boolean {
   return HEADERS_SENT?.get?.call(res) === true

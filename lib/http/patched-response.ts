@@ -1,5 +1,5 @@
 // The one place where a response is patched: what happens to it from the endpoint to the wire.
-import type { OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import { swallow } from './chunk.js'
 import {
   ASKS_HEADERS_SENT,
@@ -62,6 +62,49 @@ interface Holding {
   layerFor(patched: PatchedResponse, status: number): Layer | undefined
 }
 
+/** The state of a response as the endpoint is to see it: that of its stream. */
+export interface ResponseView {
+  readonly isEnded: boolean
+  /** The endpoint has ended its response, and everything has been taken. */
+  readonly isFinished: boolean
+  readonly needsDrain: boolean
+  /** The stream is over. */
+  readonly isClosed: boolean
+}
+
+/**
+ * Marks a response as ours, also for another copy of this module: an application may load it as ESM
+ * and as CJS. `undefined`: the endpoint sees the state of its socket.
+ */
+export const VIEW = Symbol.for('express-mcp-streams.view')
+
+export interface Viewed {
+  [VIEW]?: ResponseView | undefined
+}
+
+/** Listeners from in front of us, of a response and its request: they hear the socket. */
+export interface Front {
+  readonly listeners: readonly unknown[]
+  /** Some of them are on the request, which is rare. */
+  readonly isRequestHeard: boolean
+  /** Who reads the body is told in the context in which they ask only where all of it has come. */
+  readonly isToHearRequest: boolean
+}
+
+export const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
+export const REQUEST_EVENTS = ['data', 'end', 'readable', ...HELD_REQUEST_EVENTS]
+
+export function frontOf(req: IncomingMessage, res: ServerResponse): Front {
+  let listeners: readonly unknown[] = res.rawListeners('close').concat(res.rawListeners('finish'))
+  let isRequestHeard = false
+  for (const event of REQUEST_EVENTS) {
+    if (req.listenerCount(event) === 0) continue
+    isRequestHeard = true
+    listeners = listeners.concat(req.rawListeners(event))
+  }
+  return { listeners, isRequestHeard, isToHearRequest: isRequestHeard || !req.complete }
+}
+
 /** Emits the events of a response in Node's place. */
 export interface EventInterceptor {
   emit(event: string, args: unknown[]): boolean
@@ -82,7 +125,7 @@ export function patchedResponse(res: ServerResponse): PatchedResponse {
 }
 
 /** Those that matter for every response; the others are patched where they matter. */
-type FirstMethod = 'writeHead' | 'write' | 'end' | 'getHeader' | 'destroy'
+type FirstMethod = 'writeHead' | 'write' | 'end' | 'getHeader' | 'destroy' | 'flushHeaders'
 
 type Patches = {
   readonly [Name in keyof ResponseMethods]: ResponseMethods[Name] extends (
@@ -177,15 +220,15 @@ export class PatchedResponse implements Layer {
       const patched = this[PATCHED]
       if (patched.#endListeners !== undefined) patched.#ended(patched.#endListeners)
       return patched.top.destroy(error)
-    }
-  }
-
-  static readonly #rest: Omit<Patches, FirstMethod> = {
+    },
     flushHeaders(this: PatchedServerResponse) {
       const patched = this[PATCHED]
       if (patched.#changes !== NO_CHANGES) patched.#implyHead()
       patched.top.flushHeaders()
-    },
+    }
+  }
+
+  static readonly #rest: Omit<Patches, FirstMethod> = {
     setHeader(this: PatchedServerResponse, name, value) {
       const patched = this[PATCHED]
       return patched.hasHeaders
@@ -270,10 +313,11 @@ export class PatchedResponse implements Layer {
 
   /** Nothing is left to do for its capture: the response may get its methods back. */
   release(): void {
-    this.capture(undefined)
+    this.#capture = undefined
+    this.behindRewriter = this
+    this.top = this.#held ?? this.#rewriter ?? this
     const isNeeded =
-      this.#rewriter !== undefined ||
-      this.#held !== undefined ||
+      this.top !== this ||
       this.#lastChanges !== NO_CHANGES ||
       this.#endListeners !== undefined ||
       this.#changes !== NO_CHANGES ||

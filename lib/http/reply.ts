@@ -1,7 +1,8 @@
 // Answers of ours, after an asynchronous step: middleware in front may have answered meanwhile, and
 // what fails in it must not end the process.
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { isOfNetwork } from './sockets.js'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { type ErrorObject, errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { hasRoomAfter } from './node-internals.js'
@@ -72,7 +73,7 @@ export function endGuarded(res: ServerResponse, end: () => unknown = () => res.e
 /** Breaks off, so that it is not taken for the whole: without a length or chunks, by a reset. */
 export function breakOff(res: ServerResponse): void {
   const isFramed = res.chunkedEncoding || res.hasHeader('Content-Length')
-  if (!isFramed && res.socket instanceof Socket) reset(res.socket)
+  if (!isFramed && res.socket !== null && isOfNetwork(res.socket)) reset(res.socket)
   res.destroy()
 }
 

@@ -1,13 +1,12 @@
 // The body of a request, whether it has been parsed in front of us or not. It is taken ahead of
 // whoever reads it, and the request is left as if nobody had: it lies there until somebody does.
 import { AsyncResource } from 'node:async_hooks'
-import { isAscii } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { headersWhere } from '../access/guards.js'
 import { costOfJson, type JsonSize, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
-import type { Quota } from '../streams/quota.js'
+import type { Budget } from '../streams/budget.js'
 import { parseOn, piecesIn } from './node-internals.js'
 
 type Next = (error?: unknown) => void
@@ -140,16 +139,20 @@ interface Parsed extends KnownBody {
 function parse(bytes: Buffer, charset: Charset): Parsed {
   const cost = costOfJson(bytes, BOUNDS)
   const { size } = cost
-  // A string takes two bytes a character as soon as it has one beyond Latin-1.
-  const isShort = isAscii(bytes) && !bytes.includes('\\u')
-  const memory = isShort ? cost.memory : cost.memory + bytes.length
   if (size !== 'fine')
-    return { body: size === 'large-batch' ? OVERSIZED_BATCH : undefined, memory, size }
+    return {
+      body: size === 'large-batch' ? OVERSIZED_BATCH : undefined,
+      memory: cost.memory + bytes.length,
+      size
+    }
   // [RFC 8259, 8.1] Some begin a text with a byte order mark, and parsers pass over it.
   const text =
     charset === 'utf-8'
       ? bytes.toString().replace(/^\ufeff/, '')
       : new TextDecoder(charset).decode(bytes)
+  // A string takes two bytes a character as soon as it has one beyond Latin-1.
+  const isShort = text.length === bytes.length && !bytes.includes('\\u')
+  const memory = isShort ? cost.memory : cost.memory + bytes.length
   try {
     return { body: JSON.parse(text) as unknown, text, memory, size }
   } catch {
@@ -165,7 +168,7 @@ interface Incoming {
     /** Bytes up to which a body is read. */
     readonly maxBodyBytes: number
     /** Where the bytes of bodies that are waited for are counted. */
-    readonly bodies: Quota
+    readonly bodies: Budget
   }
 }
 
@@ -313,7 +316,7 @@ class ComingBody {
   #count(): boolean {
     const { instance, owner } = this.#from
     const held = Math.max(this.#size, (this.#pieces - 1) * SMALLEST_PIECE)
-    if (!instance.bodies.take(owner, held - this.#counted)) return false
+    if (!instance.bodies.hold(owner, held - this.#counted)) return false
     this.#counted = held
     return true
   }

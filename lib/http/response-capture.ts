@@ -3,18 +3,19 @@
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
 import { CapturedHead, looksLikeStream, untransformed } from './captured-head.js'
-import {
-  CapturedWire,
-  type CapturedWireHost,
-  maskResponse,
-  type ResponseView,
-  setView,
-  showState
-} from './captured-wire.js'
+import { CapturedWire, type CapturedWireHost, maskResponse, showState } from './captured-wire.js'
 import { callbackIn, hasChunk, headersSentError, tooLate, withBytes } from './chunk.js'
-import { DeferredEvents, type DeferredEventsHost, type Front } from './deferred-events.js'
+import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
-import { type CapturingLayer, isCacheControl, type PatchedResponse } from './patched-response.js'
+import {
+  type CapturingLayer,
+  type Front,
+  isCacheControl,
+  type PatchedResponse,
+  type ResponseView,
+  VIEW,
+  type Viewed
+} from './patched-response.js'
 import { warnOfThrow } from './warnings.js'
 
 /**
@@ -87,7 +88,7 @@ export class ResponseCapture
     this.next = patched
     this.#host = host
     this.#events = new DeferredEvents(req, patched, this, front)
-    setView(patched.res, this)
+    ;(patched.res as Viewed)[VIEW] = this
     patched.patchAll()
     patched.capture(this)
   }
@@ -355,9 +356,10 @@ export class ResponseCapture
     process.nextTick(headDue, this)
   }
 
-  /** The endpoint's own head has been made, or is about to be, and is due by `headDue`. */
-  takeHeaded(capture: Capture): void {
+  /** The endpoint's own head has been made, or is about to be; it is due by `headDue`, or sent. */
+  takeHeaded(capture: Capture, isSent = false): void {
     this.#step('take')
+    if (isSent) this.#step('begin')
     this.#capture = capture
     this.#holdEvents()
   }

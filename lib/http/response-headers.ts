@@ -34,26 +34,32 @@ export function headerIn(headers: unknown, name: string): string | undefined {
   return undefined
 }
 
+export type HeaderEntry = [name: string, value: OutgoingHttpHeader]
+
 /** As they are: a value may be one that Node refuses, such as `undefined`. */
-function headerEntries(headers: unknown): [string, OutgoingHttpHeader][] {
+export function headerEntries(headers: unknown): HeaderEntry[] {
   if (typeof headers !== 'object' || headers === null) return []
   if (!Array.isArray(headers)) return Object.entries(headers as Record<string, OutgoingHttpHeader>)
-  if (Array.isArray(headers[0])) return headers as [string, OutgoingHttpHeader][]
-  const entries: [string, OutgoingHttpHeader][] = []
+  if (Array.isArray(headers[0])) return headers as HeaderEntry[]
+  const entries: HeaderEntry[] = []
   for (let i = 0; i + 1 < headers.length; i += 2)
     entries.push([String(headers[i]), headers[i + 1] as OutgoingHttpHeader])
   return entries
 }
 
 /** Throws what Node would throw at a head. */
-export function validateHead(statusMessage: string | undefined, headers: unknown): void {
+export function validateHead(
+  statusMessage: string | undefined,
+  headers: unknown,
+  entries: readonly HeaderEntry[] = headerEntries(headers)
+): void {
   if (statusMessage !== undefined) validateHeaderValue('statusMessage', statusMessage)
   if (Array.isArray(headers) && !Array.isArray(headers[0]) && headers.length % 2 !== 0) {
     throw Object.assign(new TypeError("The argument 'headers' is invalid"), {
       code: 'ERR_INVALID_ARG_VALUE'
     })
   }
-  for (const [name, value] of headerEntries(headers)) {
+  for (const [name, value] of entries) {
     validateHeaderName(name)
     validateHeaderValue(name, value as string)
   }

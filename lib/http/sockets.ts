@@ -1,6 +1,6 @@
 // The socket under a response: what its endpoint sees of it, when it is gone, when it may close.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { outsideOfCalls, Timer } from '../streams/timer.js'
 import { currentContext } from './handler-context.js'
 import { responseOnTurn } from './node-internals.js'
@@ -39,7 +39,7 @@ export function facadeOf(socket: Socket): Socket {
 /** To the endpoint. A response that is queued behind another one has no socket yet. */
 export function showSocket(req: IncomingMessage, res: ServerResponse, socket: Socket): void {
   req.socket = socket
-  setSocket(res, socket)
+  if (res.socket !== null) Reflect.set(res, 'socket', socket)
 }
 
 export function setSocket(res: ServerResponse, socket: Socket): void {
@@ -55,6 +55,28 @@ export function whenClosed(socket: Socket, listener: () => void): () => void {
   if (listeners === undefined) watchers.set(socket, (listeners = listenersOf(socket)))
   listeners.add(listener)
   return () => listeners.delete(listener)
+}
+
+/** What goes on without its client, if that leaves. */
+interface Left {
+  clientLeaves(): void
+}
+
+const firstToHear = new WeakMap<Socket, { call: Left | undefined }>()
+
+/**
+ * Tells that the client of a connection leaves before Node, or anybody else, does anything about
+ * it. `undefined`: nobody is told any more.
+ */
+export function hearFirst(socket: Socket, call: Left | undefined): void {
+  let heard = firstToHear.get(socket)
+  if (heard === undefined) {
+    const first: { call: Left | undefined } = { call }
+    const hear = (): void => first.call?.clientLeaves()
+    for (const event of ['end', 'error', 'close']) socket.prependListener(event, hear)
+    firstToHear.set(socket, (heard = first))
+  }
+  heard.call = call
 }
 
 /** A function of its own, so that a socket does not keep the first listener until it closes. */
@@ -76,12 +98,17 @@ export function closeAfter({ socket }: IncomingMessage, res: ServerResponse): vo
   else res.once('finish', () => closeWhenIdle(socket))
 }
 
+/** Not one in memory. Its class is not asked for: all of `node:net` would be imported with it. */
+export function isOfNetwork(socket: object): boolean {
+  return 'resetAndDestroy' in socket
+}
+
 /** Closes after this response, but not under another one that has come meanwhile. */
 export function closeWhenIdle(socket: Socket): void {
   process.nextTick(() => {
     const next = responseOnTurn(socket)
     if (next !== undefined) return void next.once('finish', () => closeWhenIdle(socket))
-    if (!(socket instanceof Socket)) return void (socket as Socket).destroySoon()
+    if (!isOfNetwork(socket)) return void socket.destroySoon()
     outsideOfCalls(() => new Timer(() => closeIfIdle(socket)).start(LINGER))
   })
 }

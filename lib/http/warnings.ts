@@ -4,7 +4,6 @@ import { inspect } from 'node:util'
 let hasWarnedOfMissed = false
 let hasWarnedOfThrow = false
 let hasWarnedOfNoSocket = false
-let hasWarnedOfLostAgain = false
 
 /** In a timer or the like, where nothing else hears of the error. */
 export function warnOfThrow(error: unknown): void {
@@ -33,15 +32,5 @@ export function warnOfMissed(headers: readonly string[]): void {
     `The endpoint has set ${headers.join(', ')} on an answer whose head had left already ` +
       '(option upgradeAfter)',
     { code: 'MCP_STREAMS_LATE_HEADER' }
-  )
-}
-
-export function warnOfLostAgain(): void {
-  if (hasWarnedOfLostAgain) return
-  hasWarnedOfLostAgain = true
-  process.emitWarning(
-    'The endpoint has forgotten a session more than three times in a minute, which is not begun ' +
-      'again for now: are there several servers with sessions of their own behind one address?',
-    { code: 'MCP_STREAMS_SESSION_LOST_AGAIN' }
   )
 }

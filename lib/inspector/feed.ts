@@ -1,7 +1,7 @@
 // What the page is told, over an event stream: all at first, then what has changed.
 import type { ServerResponse } from 'node:http'
-import type { McpStreams } from '../index.js'
-import { Watch } from './watch.js'
+import type { McpStreams, McpStreamsDetails, McpStreamsStats } from '../index.js'
+import { type RequestEntry, Watch } from './watch.js'
 
 /** Milliseconds between two updates: at the least, and where nothing happens. */
 const SHORTEST = 250
@@ -25,6 +25,20 @@ interface Point {
   readonly cuts: number
   readonly mended: number
   readonly failed: number
+}
+
+/** What one event tells. */
+export interface News {
+  /** The time of day, in milliseconds. */
+  readonly at: number
+  readonly stats: McpStreamsStats & McpStreamsDetails
+  /** Those that have changed; all, where `isWhole`. */
+  readonly requests: readonly RequestEntry[]
+  /** A new one of the chart, if any; all, where `isWhole`. */
+  readonly points: readonly Point[]
+  readonly isWhole: boolean
+  /** What a request to act has to show; `null`: only where `isWhole`, or nobody may act. */
+  readonly token: string | null
 }
 
 interface Viewer {
@@ -60,7 +74,7 @@ export class Feed {
 
   /** @param res with its head written. */
   add(res: ServerResponse): void {
-    if (this.#viewers.size === 0) this.#watch.begin()
+    if (this.#viewers.size === 0) this.#watch.start()
     const viewer = { isNew: true, isFull: false, since: performance.now() }
     this.#viewers.set(res, viewer)
     res.on('drain', () => (viewer.isFull = false))
@@ -74,7 +88,7 @@ export class Feed {
     if (!this.#viewers.delete(res) || this.#viewers.size > 0) return
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#watch.end()
+    this.#watch.stop()
   }
 
   #changed(): void {
@@ -97,16 +111,21 @@ export class Feed {
     const stats = this.#streams.stats({ streams: MOST_LISTED })
     const point = this.#nextPoint(stats)
     const requests = this.#watch.takeChanged()
-    const at = Date.now()
-    const news = { at, stats, requests, points: point === undefined ? [] : [point] }
+    const news: News = {
+      at: Date.now(),
+      stats,
+      requests,
+      points: point === undefined ? [] : [point],
+      isWhole: false,
+      token: null
+    }
     const newsText = eventOf(news)
-    const token = this.#token ?? null
-    const all = (): object => ({
+    const all = (): News => ({
       ...news,
-      isWhole: true,
-      token,
       requests: this.#watch.entries,
-      points: this.#points
+      points: this.#points,
+      isWhole: true,
+      token: this.#token ?? null
     })
     for (const [res, viewer] of this.#viewers) {
       // What a slow viewer misses is made up for by everything.
@@ -131,7 +150,7 @@ export class Feed {
   }
 
   /** `undefined`: it is not time yet. Nothing is drawn of the time when nobody has looked. */
-  #nextPoint(stats: ReturnType<McpStreams['stats']>): Point | undefined {
+  #nextPoint(stats: McpStreamsStats): Point | undefined {
     const at = Date.now()
     const last = this.#points.at(-1)
     if (last !== undefined && at >= last.at && at - last.at < STEP) return undefined
@@ -148,6 +167,6 @@ export class Feed {
   }
 }
 
-function eventOf(message: object): string {
+function eventOf(message: News): string {
   return `data: ${JSON.stringify(message)}\n\n`
 }

@@ -6,9 +6,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { McpStreams } from '../index.js'
 import { Feed } from './feed.js'
 import { isOfOtherPage, whyNotLocal } from './guard.js'
-import { PAGE } from './page.js'
-import { SCRIPT } from './script.js'
-import { STYLE } from './style.js'
+import { text as PAGE } from './page/index.html?text'
+import { text as SCRIPT } from './page/script.ts?text'
+import { text as STYLE } from './page/style.css?text'
 
 /** `true`: who has sent this request may look. */
 export type AllowFunction = {

@@ -40,13 +40,13 @@ export class Watch {
     this.#onChange = onChange
   }
 
-  begin(): void {
+  start(): void {
     this.#current = new AsyncLocalStorage()
     requests().bindStore(this.#current, message => this.#entryFor(message))
     subscribe(DECISION, this.#decided)
   }
 
-  end(): void {
+  stop(): void {
     if (this.#current === undefined) return
     unsubscribe(DECISION, this.#decided)
     requests().unbindStore(this.#current)

@@ -1,7 +1,6 @@
 // The options of `mcpStreams()`: for each one its meaning, and below its unit, check and default.
 // Who adds one has both to write here, and a row of the table in options.md.
 import { defaultOwner, type OwnerFunction } from '../access/guards.js'
-import { MOST_ROUNDS } from '../features/resume-tokens/interim-result.js'
 import type { StreamError } from '../protocol/errors.js'
 import { isObject } from '../protocol/json-rpc.js'
 import {
@@ -98,17 +97,10 @@ export interface McpStreamsOptions {
    * The greatest age of a connection in milliseconds. At this age it is closed at will (SEP-1335),
    * if its client has shown that it comes back. For proxies and platforms that limit the total
    * duration of a response. A stock client of 2026-07-28 is told by a `requestState` to send its
-   * request again (load shedding), for `tools/call`, `prompts/get` and `resources/read`. `null`: no
-   * limit. Default: `null`.
+   * request again (load shedding), for `tools/call`, `prompts/get` and `resources/read`, nine times
+   * at the most: official clients fail a call after ten. `null`: no limit. Default: `null`.
    */
   readonly disconnectAfter?: number | null | undefined
-  /**
-   * How often a call of such a client (2026-07-28) is answered with a `requestState` before it is
-   * held open for as long as its connection lasts, 1 to 1,000. Official clients repeat a request
-   * ten times at most, and then fail the call. Rounds that the endpoint asks for itself count.
-   * Default: 9.
-   */
-  readonly maxRounds?: number | undefined
   /**
    * Milliseconds without a response head after which a client that accepts event streams is given
    * one in the endpoint's place: with link, first id and comments, and the late answer as its
@@ -144,21 +136,16 @@ export interface McpStreamsOptions {
     { readonly min?: number | undefined; readonly max?: number | undefined } | undefined
   /**
    * Whether a stream that waits for its client's answers (elicitation, sampling, roots) is handed
-   * off to it (SEP-1335's multi-turn requests): the server disconnects, answers 204, and takes all
-   * answers in one POST. `auto`: for clients that have announced themselves or have fetched a
+   * off to it (SEP-1335's multi-turn requests), once it is quiet: the server disconnects, answers
+   * 204, and takes all answers in one POST. `auto`: for clients that have announced themselves or have fetched a
    * stream URL; `always`: for all, if all your clients follow SEP-1335; `never`: answers are taken
    * at the endpoint only. Default: `auto`.
    */
   readonly handoff?: 'auto' | 'always' | 'never' | undefined
   /**
-   * Milliseconds without an event after a request to the client, after which the stream is handed
-   * off. Default: 50.
-   */
-  readonly handoffQuiet?: number | undefined
-  /**
-   * The same for a client that has not shown yet whether it follows links: if it leaves a `ping`
-   * unanswered, for at least a second, it is disconnected once, and shows it by how it comes back.
-   * Default: 10,000.
+   * Milliseconds without an event after a request to a client that has not shown yet whether it
+   * follows links: if it leaves a `ping` unanswered, for at least a second, it is disconnected
+   * once, and shows it by how it comes back. Default: 10,000.
    */
   readonly handoffAfter?: number | undefined
   /**
@@ -279,8 +266,6 @@ export const OPTIONS = {
   },
   keepAlive: { unit: 'milliseconds', check: orNull(wholeNumber(1)), default: 15_000 },
   disconnectAfter: { unit: 'milliseconds', check: orNull(wholeNumber(1)), default: null },
-  // Official clients give up after ten.
-  maxRounds: { check: wholeNumber(1, MOST_ROUNDS), default: 9 },
   upgradeAfter: { unit: 'milliseconds', check: orNull(wholeNumber(0)), default: 5000 },
   jsonKeepAlive: { unit: 'milliseconds', check: orNull(wholeNumber(1)), default: null },
   progress: { unit: 'milliseconds', check: checkProgress, read: progressSettings },
@@ -295,7 +280,6 @@ export const OPTIONS = {
     }
   },
   handoff: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
-  handoffQuiet: { unit: 'milliseconds', check: wholeNumber(0), default: 50 },
   handoffAfter: { unit: 'milliseconds', check: wholeNumber(0), default: 10_000 },
   notifications: { check: oneOf('auto', 'always', 'never'), default: 'auto' },
   owner: { check: isFunction, default: defaultOwner },

@@ -40,6 +40,21 @@ export function codeOf<Code>(part: Part<string> | undefined): Code | undefined {
   return (part as Carried | undefined)?.[CARRIED]?.code as Code | undefined
 }
 
+/** For all copies of the package. The number stands for what they use of it. */
+const INSTANCE = Symbol.for('express-mcp-streams.instance/1')
+
+/** Lets a function of another door, which is given the middleware, have what this one owns. */
+export function carryInstance(middleware: object, instance: object): void {
+  Object.defineProperty(middleware, INSTANCE, { value: instance })
+}
+
+/** `undefined`: it is not what `mcpStreams()` returns. The caller knows the type. */
+export function instanceOf<Instance>(middleware: unknown): Instance | undefined {
+  return typeof middleware === 'function'
+    ? (middleware as { [INSTANCE]?: Instance })[INSTANCE]
+    : undefined
+}
+
 /** @param doors where the function comes from that a part is named by, and others that make it. */
 export function isPart(doors: Readonly<Record<string, string>>): Check {
   const names = Object.keys(doors)

@@ -47,7 +47,8 @@ export function isInexactId(id: unknown): boolean {
 
 /** The messages of a body: the objects of a batch (2025-03-26), or the single message. */
 export function messagesOf(body: unknown): readonly Message[] {
-  return Array.isArray(body) ? body.filter(isObject) : isObject(body) ? [body] : []
+  if (Array.isArray(body)) return body.filter(isObject)
+  return typeof body === 'object' && body !== null ? [body] : []
 }
 
 /** The most messages in a body whose response is kept. Official servers accept as many. */
@@ -62,7 +63,7 @@ export function isRequest(message: Message): message is RequestMessage {
 export function isResponse(message: Message): message is Message & { id: RequestId } {
   return (
     message.method === undefined &&
-    isRequestId(message.id) &&
+    (typeof message.id === 'string' || typeof message.id === 'number') &&
     ('result' in message || 'error' in message)
   )
 }
@@ -75,7 +76,8 @@ const EMPTY: Record<string, unknown> = Object.freeze({})
 
 /** The value if it is an object, else an empty object, which cannot be changed. */
 export function objectIn(value: unknown): Record<string, unknown> {
-  return isObject(value) ? value : EMPTY
+  const isGiven = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isGiven ? (value as Record<string, unknown>) : EMPTY
 }
 
 /** Whether an id is one of some requests': endpoints may answer a number with its digits. */

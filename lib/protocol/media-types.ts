@@ -41,7 +41,8 @@ const ANY_TEXT = 'text/*'
 
 /** Anything does not count, as every MCP client must name event streams. */
 export function acceptsEvents(accept: string | undefined): boolean {
-  const ranges = rangesIn(accept)
+  const known = latest
+  const ranges = known !== undefined && known.accept === accept ? known.ranges : rangesIn(accept)
   return ranges.get(EVENT_STREAM) ?? ranges.get(ANY_TEXT) ?? false
 }
 
@@ -71,4 +72,4 @@ function rangesIn(accept: string | undefined): Ranges {
 }
 
 /** Characters of a field or a query that are parsed at most, as in the heads that Node accepts. */
-export const LONGEST_FIELD = 16 * 1024
+export const LONGEST_FIELD = 16_384

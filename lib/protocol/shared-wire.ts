@@ -63,48 +63,6 @@ export function isOurId(id: unknown): boolean {
   return typeof id === 'string' && id.startsWith(OUR_ID) && id.length === OUR_ID.length + 21
 }
 
-export interface TokensHost {
-  readonly owner: string
-  /** Gives the server a message as if its client had sent it. */
-  sendToServer(message: WireMessage, extra: unknown): void
-  /** Sends what belongs to the client's request. Rejects if there is no wire. */
-  sendToClient(message: WireMessage, requestId: RequestId | undefined): Promise<void>
-  /** Says that a call has ended, because the session may have been kept for it alone. */
-  settled(): void
-}
-
-export interface SessionTokens {
-  /** Whether its server still runs any of these calls. */
-  readonly isBusy: boolean
-  /** The client has sent a request or a notification. `true`: it is handled here. */
-  takeFromClient(message: Message, extra: unknown): boolean
-  /** A response to another request, with duration hints if it is a list of tools. */
-  hinted(message: WireMessage): WireMessage
-  /** The server has sent a message. `undefined`: it does not belong to one of these calls. */
-  takeFromServer(
-    message: WireMessage,
-    relatedRequestId: RequestId | undefined
-  ): Promise<void> | undefined
-  /** The client answers a request of one of these calls, which may belong to another session. */
-  answered(message: Message & { readonly id: RequestId }, extra: unknown): void
-  /** The client no longer waits for a response. `false`: not one of these calls. */
-  gone(requestId: RequestId, isCancelled: boolean): boolean
-  /** The wire is lost, and with it all responses except those that are kept for the next wire. */
-  wireLost(isKept: (requestId: RequestId) => boolean): void
-  end(isCancelled: boolean): void
-}
-
-/** Resume tokens on wires (the Resuming draft is independent of transports). */
-export interface WireTokens {
-  join(host: TokensHost): SessionTokens
-}
-
-/** What they are made of. The code comes with the entry point `/wires`. */
-export interface TokensForWires {
-  /** Makes them once, for all wires, of the `TokenCalls` of this instance. */
-  by(make: (calls: object) => WireTokens): WireTokens
-}
-
 /** In `_meta` of each message of a stream: its event id, as nothing else names the stream. */
 const EVENT_ID = 'express-mcp-streams/eventId'
 /** In `_meta` of `notifications/stream/create`: the request, if the stream answers one. */

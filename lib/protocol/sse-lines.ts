@@ -1,5 +1,6 @@
 // Blocks of an event stream (LF line ends) with some of their lines left out or replaced.
 import { COLON, LF, utf8 } from './bytes.js'
+import { type Message, messagesOf } from './json-rpc.js'
 import { DATA, ID, isField, RETRY } from './sse-fields.js'
 
 function linesOf(
@@ -71,3 +72,22 @@ export function dataInText(text: string): number {
   if (!ONE_LINE.test(text)) return 0
   return text.startsWith(DATA_FIELD) ? DATA_FIELD.length : MESSAGE_LINE.length + DATA_FIELD.length
 }
+
+/** How the official SDKs and most servers begin a notification: it need not be parsed. */
+const NOTIFICATION = /\{(?:"jsonrpc":"2\.0",)?"method":"notifications\//y
+
+/** Whether text, whose JSON begins at `from`, need not be parsed, as it is a notification. */
+export function isNotificationText(text: string, from: number): boolean {
+  NOTIFICATION.lastIndex = from
+  return NOTIFICATION.test(text)
+}
+
+export function messagesInText(json: string): readonly Message[] {
+  try {
+    return messagesOf(JSON.parse(json))
+  } catch {
+    return NO_MESSAGES // Not JSON: it is the client's to complain about.
+  }
+}
+
+const NO_MESSAGES: readonly Message[] = []

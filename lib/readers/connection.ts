@@ -1,14 +1,13 @@
 // One client connection: a cursor that pulls from a stream's log, without a queue.
 import { label } from '../protocol/event-id.js'
 import type { ClientProfile } from '../protocol/revisions.js'
-import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
+import { firstBlock, KEEP_ALIVE_COMMENT, lastBlock } from '../protocol/sse-writer.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import type { Record } from '../streams/record.js'
 import type { Retained } from '../streams/retained.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
-import { firstBlock, lastBlock } from './opening.js'
 import { type Sink, SinkWriter, SocketRelease } from './sink.js'
 import type { Stallable } from './stall-watch.js'
 
@@ -33,6 +32,14 @@ export interface ConnectionOptions {
  * - `closed`: for good.
  */
 type ConnectionState = 'idle' | 'scheduled' | 'blocked' | 'superseded' | 'leaving' | 'closed'
+
+/** What a client was given before its call was a stream. */
+export interface Given {
+  /** With the first block. */
+  readonly hasFirst: boolean
+  /** When it was given the last event, in milliseconds of `now()`. */
+  readonly givenAt: number
+}
 
 /** Bytes copied behind the first block, to be one write: a second one costs more. */
 const MOST_COPIED = 1024
@@ -150,6 +157,18 @@ export class Connection implements Reader, SegmentReader, Stallable {
 
   finish(): void {
     this.flush()
+  }
+
+  /** Its client was given all that there is. */
+  hasGiven({ hasFirst, givenAt }: Given): void {
+    const { stream } = this
+    this.#isFirst = !hasFirst
+    while (this.#cursor < stream.log.last) {
+      const batch = stream.log.read(this.#cursor)
+      this.#cursor = batch.last
+      stream.markWritten(batch, givenAt)
+    }
+    this.#startTimers()
   }
 
   comment(bytes: Uint8Array, retained: Retained): void {

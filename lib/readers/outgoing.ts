@@ -1,5 +1,5 @@
 // Answers that are written whole: all of a kept result share its bytes, counted once.
-import { Holding, type HoldingBudget } from '../streams/stream-types.js'
+import { type Counter, Holding, RANKS } from '../streams/budget.js'
 import { type Sink, SocketRelease } from './sink.js'
 import type { Stallable, StallWatch } from './stall-watch.js'
 
@@ -26,12 +26,12 @@ export function sizeOf({ parts }: OutgoingAnswer): number {
 const LARGE = 16 * 1024
 
 export class OutgoingAnswers {
-  readonly #budget: HoldingBudget
+  readonly #budget: Counter
   readonly #stalls: StallWatch
   /** What sockets have not taken yet, by the keys of the results. */
   readonly #unread = new Map<unknown, Unread>()
 
-  constructor(budget: HoldingBudget, stalls: StallWatch) {
+  constructor(budget: Counter, stalls: StallWatch) {
     this.#budget = budget
     this.#stalls = stalls
   }
@@ -84,11 +84,14 @@ export class OutgoingAnswers {
   #countFor(key: unknown, owner: string, shared: Uint8Array): Unread | undefined {
     const known = this.#unread.get(key)
     if (known?.shared === shared) return known
+    const budget = this.#budget
+    if (!budget.hold(owner, shared.length)) return undefined
     const unread = new Unread(owner, shared, () => {
-      this.#budget.letGo(unread)
+      budget.withdraw(unread)
+      budget.release(owner, shared.length)
       if (this.#unread.get(key) === unread) this.#unread.delete(key)
     })
-    if (!this.#budget.hold(unread)) return undefined
+    budget.offer(unread, RANKS.unread)
     this.#unread.set(key, unread)
     return unread
   }
@@ -96,25 +99,21 @@ export class OutgoingAnswers {
 
 /** Bytes that sockets have not taken. */
 class Unread extends Holding {
+  readonly owner: string
   readonly shared: Uint8Array
   readonly answers = new Set<Answer>()
   /** The last socket has taken them, or is gone. */
   readonly onRead: () => void
 
   constructor(owner: string, shared: Uint8Array, onRead: () => void) {
-    super(owner, shared.length)
+    super()
+    this.owner = owner
     this.shared = shared
     this.onRead = onRead
   }
 
-  /** Before requests of calls, which would fail. */
-  get rank(): number {
-    return 0
-  }
-
-  giveUp(): boolean {
+  giveUp(): void {
     for (const answer of [...this.answers]) answer.stalled()
-    return true
   }
 }
 

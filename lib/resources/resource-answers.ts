@@ -111,7 +111,7 @@ export class ResourceAnswers implements Feature {
     return { transfers: this.service.requests, remembered: this.downloads.tickets.bytes }
   }
 
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.service.whenIdle()
   }
 

@@ -97,7 +97,7 @@ export class ResourceRequest extends Waiting {
   }
 
   /** It is over: what happens to its socket does not matter any more. */
-  end(): void {
+  unwatch(): void {
     this.res.off('close', this.#onClose)
     this.#unwatchSocket()
   }

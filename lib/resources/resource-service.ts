@@ -166,7 +166,7 @@ export class ResourceService {
     } catch (error) {
       this.#failed(request, error, answer)
     } finally {
-      request.end()
+      request.unwatch()
       this.#requests.delete(request)
       if (this.#parts.isClosing) closeWhenIdle(request.req.socket)
       this.#idle.check()
@@ -183,7 +183,7 @@ export class ResourceService {
   }
 
   /** Resolves when nothing is under way. */
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 

@@ -76,11 +76,10 @@ function addRewriters(context: Context): boolean {
 }
 
 function whyUntouched(context: Context): string | undefined {
-  const { instance, method, profile, facts } = context
+  const { instance, method, profile, facts, isLate } = context
   if (method !== 'GET' && method !== 'POST') return 'no stream to come'
-  if (instance.isClosing) return 'closing'
-  if (profile.taken || facts.isInitialize || instance.slow?.concerns(context) === true)
-    return undefined
+  if (isLate) return 'closing'
+  if (profile.taken || facts.isInitialize || instance.slow.concerns(context)) return undefined
   return 'revision without resumption'
 }
 

@@ -13,7 +13,7 @@ import type { Answer, Context } from './route.js'
  */
 export function leaving(context: Context): Answer | undefined {
   const { instance, method, session } = context
-  if (!instance.isClosing || !isNew(context)) return undefined
+  if (!context.isLate || !isNew(context)) return undefined
   const { others, sessions, surviving } = instance
   const ends =
     others !== undefined &&
@@ -31,7 +31,7 @@ function isNew(context: Context): boolean {
   const { instance, method, facts, isUnread } = context
   if (method === 'GET') return context.acceptsEvents
   if (method !== 'POST' || !(isUnread || facts.requestIds.length > 0)) return false
-  const key = instance.keys?.keyOf(context)
+  const key = instance.keys.keyOf(context)
   // A call that has come before under its key is known here.
   return key === undefined || instance.directory.where('key', key) instanceof Promise
 }

@@ -10,7 +10,7 @@ import { replaceHeader } from '../http/request-body.js'
 import { endpoint } from './endpoint.js'
 import { reportEvicted } from './report-evicted.js'
 import type { RequestContext } from '../endpoint/request-context.js'
-import { follow, hasAll, nothingLeft } from './resume.js'
+import { follow, isOver, nothingLeft } from './resume.js'
 import { type Answer, type Context, forgetCursor, type Route } from './route.js'
 
 /** `undefined`: unknown, or another client's, which must not be told apart. */
@@ -60,10 +60,9 @@ function answerFor(context: Context, found: FoundStream, cursor: number): Answer
   const { instance, lastEventId = '' } = context
   const { value: stream } = found
   const isListener = stream.kind === 'listen'
-  const isOver =
-    hasAll(stream, cursor) || (isListener && instance.isClosing && cursor === stream.last)
-  if (isListener && (isOver || !stream.isKept)) return listenAgain(context, stream)
-  if (isOver) return () => nothingLeft(context, stream)
+  const isRead = isOver(stream, cursor, instance.isClosing)
+  if (isListener && (isRead || !stream.isKept)) return listenAgain(context, stream)
+  if (isRead) return () => nothingLeft(context, stream)
   if (isListener || !stream.hasEvicted(cursor)) {
     // A listen channel has no request for an error: it goes on with what is kept.
     const evicted = Math.max(0, stream.first - cursor - 1)

@@ -15,7 +15,7 @@ import type { Context } from './route.js'
 
 export function resumeStream(context: Context, given: FoundStream, name: StreamName): void {
   const found = context.instance.table.current(given)
-  const next = nextFor(found.value, name, context.lastEventId)
+  const next = nextFor(context, found.value, name)
   switch (next.kind) {
     case 'invalid':
       return refuseUrl(context, 400, 'invalid-event-id')
@@ -50,11 +50,15 @@ type Next =
       readonly given: number | undefined
     }
 
-function nextFor(stream: Stream | Record, name: StreamName, lastEventId = ''): Next {
+function nextFor(
+  { instance, lastEventId = '' }: Context,
+  stream: Stream | Record,
+  name: StreamName
+): Next {
   const given = lastEventId === '' ? undefined : cursorOf(stream, lastEventId)
   if (lastEventId !== '' && given === undefined) return { kind: 'invalid' }
   const cursor = given ?? startOf(stream, name)
-  if (hasAll(stream, cursor)) return { kind: 'nothing' }
+  if (isOver(stream, cursor, instance.isClosing)) return { kind: 'nothing' }
   if (!stream.hasEvicted(cursor)) return { kind: 'events', cursor, given }
   return stream.isKept
     ? { kind: 'gone', fault: 'events-evicted', stream }
@@ -62,8 +66,14 @@ function nextFor(stream: Stream | Record, name: StreamName, lastEventId = ''): N
 }
 
 /** Whether a client with this cursor has missed nothing, and will not. */
-export function hasAll({ isEnded, state, last }: Stream | Record, cursor: number): boolean {
+function hasAll({ isEnded, state, last }: Stream | Record, cursor: number): boolean {
   return isEnded && (state === 'cancelled' || (state !== 'abandoned' && cursor >= last))
+}
+
+/** The same where an instance leaves: its listen channels end there. */
+export function isOver(stream: Stream | Record, cursor: number, isClosing: boolean): boolean {
+  const isLeft = isClosing && stream.kind === 'listen' && cursor === stream.last
+  return isLeft || hasAll(stream, cursor)
 }
 
 export function nothingLeft({ instance, res }: RequestContext, found: Stream | Record): void {

@@ -10,14 +10,15 @@ import { replaceHeader } from '../http/request-body.js'
 
 /** What routes need of the middleware. */
 export interface RoutesInstance extends InstanceParts {
-  /** Optional parts, in the order in which they are asked. */
-  readonly features: readonly Feature[]
-  /** `undefined`: no client can ask for a call again. */
-  readonly keys: CallKeys | undefined
+  /**
+   * Optional parts, in the order in which they are asked. One that joins later is not asked about
+   * requests.
+   */
+  readonly features: Feature[]
+  readonly keys: CallKeys
   /** `undefined`: no stream stops for its client. */
   readonly turns: Turns | undefined
-  /** `undefined`: clients just wait for a slow endpoint. */
-  readonly slow: SlowAnswers | undefined
+  readonly slow: SlowAnswers
   /** Sessions that outlive their process; `undefined`: off. */
   readonly surviving: LastingSessions | undefined
   /** `undefined`: there is no backplane. */

@@ -99,6 +99,6 @@ export function tellCancelled(
   const reason = 'The client has cancelled the stream'
   const messages = requestIds.map(id => cancellation(id, reason))
   const said = messages.length === 1 ? (messages[0] as object) : messages
-  const told = tellEndpoint(instance, req, said, { sessionId, patience: PATIENCE, name })
+  const told = tellEndpoint(instance.debug, req, said, { sessionId, patience: PATIENCE, name })
   void told.then(() => guarded(res, () => noContent(res)))
 }

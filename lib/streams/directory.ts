@@ -26,10 +26,6 @@ export type Here<T, Left = never> = Local<T> | Ended<Left> | Unknown
 /** A stream that runs, or is still read; or what is left of it. */
 export type FoundStream = Local<Stream> | Ended<Record>
 
-export interface StreamLookUps {
-  readonly stream: (id: string) => Here<Stream, Record>
-}
-
 export type Elsewhere =
   /** Another instance has it, and answers for it. */
   | { readonly kind: 'remote'; readonly instance: string }
@@ -43,12 +39,15 @@ export type Place = { readonly kind: 'here' } | Elsewhere
 
 export type NameKind = 'stream' | 'session' | 'token' | 'task' | 'ticket' | 'key'
 
-/** What this process has: for each kind a synchronous look-up by name. */
-export type LookUps<S> = { readonly [K in keyof S]: (name: string) => Here<unknown, unknown> }
+/** What this process has. Synchronous, so that nothing comes between a look-up and its use. */
+export interface LookUps {
+  readonly stream: (id: string) => Here<Stream, Record>
+  /** What a feature has. */
+  readonly ticket: (id: string) => Here<unknown, unknown>
+}
 
-export interface Directory<S> {
-  /** What this process has. Synchronous, so that nothing comes between a look-up and its use. */
-  readonly here: S
+export interface Directory {
+  readonly here: LookUps
   /**
    * Where a name leads. Not a promise if no other instance has to be asked. `leaving`: instances
    * that have handed it back.
@@ -59,20 +58,20 @@ export interface Directory<S> {
   /** Answered, or asked for again: the key is remembered for a while. */
   keySettled(key: string, owner: string): void
   keyForgotten(key: string): void
-  find<K extends keyof S & NameKind>(kind: K, name: string): Promise<FoundIn<S, K> | Elsewhere>
+  find<Kind extends keyof LookUps>(kind: Kind, name: string): Promise<FoundAs<Kind> | Elsewhere>
 }
 
 /** What the look-up of a kind returns. */
-export type FoundIn<S, K extends keyof S> = S[K] extends (name: string) => infer H ? H : never
+export type FoundAs<Kind extends keyof LookUps> = ReturnType<LookUps[Kind]>
 
 export const HERE: Place = { kind: 'here' }
 export const UNKNOWN: Unknown = { kind: 'unknown' }
 
 /** The directory of one process: everything is here, and no other instance is asked. */
-export class LocalDirectory<S extends LookUps<S>> implements Directory<S> {
-  readonly here: S
+export class LocalDirectory implements Directory {
+  readonly here: LookUps
 
-  constructor(here: S) {
+  constructor(here: LookUps) {
     this.here = here
   }
 
@@ -92,8 +91,8 @@ export class LocalDirectory<S extends LookUps<S>> implements Directory<S> {
     // Nobody else knows of it.
   }
 
-  find<K extends keyof S & NameKind>(kind: K, name: string): Promise<FoundIn<S, K>> {
-    return Promise.resolve(this.here[kind](name) as FoundIn<S, K>)
+  find<Kind extends keyof LookUps>(kind: Kind, name: string): Promise<FoundAs<Kind>> {
+    return Promise.resolve(this.here[kind](name) as FoundAs<Kind>)
   }
 }
 

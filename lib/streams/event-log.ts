@@ -2,25 +2,14 @@
 // sequence.
 import { LF } from '../protocol/bytes.js'
 import { eventIdPrefix, type Identified } from '../protocol/event-id.js'
+import type { Counter } from './budget.js'
 import {
   type Batch,
   LARGEST_SEGMENT,
   RetainedBatch,
   Segment,
-  type SegmentKeeper,
   type SegmentReader
 } from './segment.js'
-
-/** Memory that several logs share. */
-export interface ByteBudget extends SegmentKeeper {
-  /**
-   * Reserves bytes for an owner, which may evict events of other streams. `false`: there is no
-   * room; never if it is urgent.
-   */
-  reserve(bytes: number, isUrgent?: boolean, owner?: string): boolean
-  /** Gives back what was reserved for something other than a segment. */
-  unreserve(bytes: number, owner?: string): void
-}
 
 const SMALLEST_SEGMENT = 512
 
@@ -43,7 +32,7 @@ export class EventLog {
   bytes = 0
   /** The stream that is named in the ids of new events; `undefined`: they have no ids. */
   named: Identified | undefined
-  readonly #budget: ByteBudget
+  readonly #budget: Counter
   readonly #owner: string
   readonly #largest: number
   #segments: Segment[] = []
@@ -54,7 +43,7 @@ export class EventLog {
   #writtenBytes = 0
 
   /** @param most bytes that the log may hold. A segment is part of them, as it is evicted whole. */
-  constructor(named: Identified | undefined, budget: ByteBudget, owner = '', most = Infinity) {
+  constructor(named: Identified | undefined, budget: Counter, owner = '', most = Infinity) {
     this.named = named
     this.#budget = budget
     this.#owner = owner
@@ -239,17 +228,14 @@ export class EventLog {
 
   #openSegment(size: number, isUrgent: boolean): Segment | undefined {
     let capacity = Math.max(size, Math.min(this.#largest, this.#wanted))
-    if (!this.#budget.reserve(capacity, false, this.#owner)) {
-      if (!this.#budget.reserve(size, isUrgent, this.#owner)) return undefined
+    const budget = this.#budget
+    const owner = this.#owner
+    if (!budget.hold(owner, capacity)) {
+      if (isUrgent) budget.holdAnyway(owner, size)
+      else if (!budget.hold(owner, size)) return undefined
       capacity = size
     }
-    const segment = new Segment(
-      capacity,
-      this.last + 1,
-      this.#appendedBytes,
-      this.#budget,
-      this.#owner
-    )
+    const segment = new Segment(capacity, this.last + 1, this.#appendedBytes, budget, owner)
     this.#segments[this.#segments.length - 1]?.seal()
     // A literal, as in `Segment.endAt`: most logs have one segment.
     if (this.#segments.length === 0) this.#segments = [segment]

@@ -1,13 +1,11 @@
 // A store with limits: at each, the owner that has most makes room.
 import { LRUCache } from 'lru-cache'
 import { CLOCK, now } from '../protocol/clock.js'
-import { FairShares } from './fair-shares.js'
+import { Budget } from './budget.js'
 import { Member } from './linked-list.js'
 
 interface FairStoreOptions<V> {
   readonly maxSize: number
-  /** The most entries that there may be. Default: as many as fit into `maxSize`. */
-  readonly max?: number
   /** Milliseconds for which an entry is kept. Default: for ever. */
   readonly ttl?: number
   /** Whether an entry's time starts again with each `get`. Default: `false`. */
@@ -33,20 +31,20 @@ class Entry<V> extends Member {
 const PURGE_EVERY = 1000
 
 export class FairStore<V extends object> {
-  readonly #maxSize: number
-  readonly #max: number
   readonly #sizeOf: (value: V) => number
-  readonly #onEvict: (value: V, key: string, isEviction: boolean) => void
   readonly #entries: LRUCache<string, Entry<V>>
-  readonly #shares = new FairShares<Entry<V>>()
+  readonly #budget: Budget<Entry<V>>
   #purgedAt = -Infinity
 
   constructor(options: FairStoreOptions<V>) {
-    const { maxSize, max = Infinity, ttl = 0, updateAgeOnGet = false } = options
-    this.#maxSize = maxSize
-    this.#max = max
+    const { maxSize, ttl = 0, updateAgeOnGet = false, onEvict = () => undefined } = options
     this.#sizeOf = options.sizeOf ?? (() => 1)
-    this.#onEvict = options.onEvict ?? (() => undefined)
+    this.#budget = new Budget(maxSize, {
+      evict: ({ key, value }) => {
+        this.#entries.delete(key)
+        onEvict(value, key, true)
+      }
+    })
     this.#entries = new LRUCache({
       maxSize,
       sizeCalculation: ({ size }) => size,
@@ -55,10 +53,10 @@ export class FairStore<V extends object> {
       // By default, the cache reuses a reading of the clock for a millisecond.
       ttlResolution: 0,
       updateAgeOnGet,
-      dispose: (entry, _key, why) => {
-        this.#shares.drop(entry.owner, entry)
-        this.#shares.grow(entry.owner, -entry.size)
-        if (why === 'expire') this.#onEvict(entry.value, entry.key, false)
+      dispose: (entry, key, why) => {
+        this.#budget.withdraw(entry)
+        this.#budget.release(entry.owner, entry.size)
+        if (why === 'expire') onEvict(entry.value, key, false)
       }
     })
   }
@@ -69,7 +67,7 @@ export class FairStore<V extends object> {
   }
 
   get size(): number {
-    return this.#entries.calculatedSize
+    return this.#budget.taken
   }
 
   get(key: string): V | undefined {
@@ -89,11 +87,10 @@ export class FairStore<V extends object> {
   set(key: string, owner: string, value: V, ttl?: number): boolean {
     this.#entries.delete(key)
     const size = this.#sizeOf(value)
-    if (size > this.#maxSize) return false
-    this.#makeRoom(size)
+    if (!this.#budget.has(owner, size)) this.#purge()
+    if (!this.#budget.hold(owner, size)) return false
     const entry = new Entry(key, owner, value, size)
-    this.#shares.grow(owner, size)
-    this.#shares.put(owner, entry)
+    this.#budget.offer(entry)
     this.#entries.set(key, entry, ttl === undefined ? {} : { ttl })
     return true
   }
@@ -115,22 +112,10 @@ export class FairStore<V extends object> {
     this.#entries.purgeStale()
   }
 
-  #hasRoom(size: number): boolean {
-    return this.size + size <= this.#maxSize && this.count < this.#max
-  }
-
-  #makeRoom(size: number): void {
-    if (this.#hasRoom(size)) return
+  #purge(): void {
     const at = now()
-    if (at - this.#purgedAt >= PURGE_EVERY) {
-      this.#purgedAt = at
-      this.purgeStale()
-    }
-    while (!this.#hasRoom(size)) this.#evict(this.#shares.next() as Entry<V>)
-  }
-
-  #evict({ key, value }: Entry<V>): void {
-    this.#entries.delete(key)
-    this.#onEvict(value, key, true)
+    if (at - this.#purgedAt < PURGE_EVERY) return
+    this.#purgedAt = at
+    this.purgeStale()
   }
 }

@@ -11,14 +11,6 @@ const LONGEST_WAIT_FACTOR = 20
 /** Milliseconds that a client has for the answer to a ping. */
 const LEAST_FOR_PING = 1000
 
-/** The stream that is handed off. */
-export interface InputWaitHost extends AskingStream {
-  /** It is the client's turn: `wait`, or only disconnect, to see how the client comes back. */
-  stopForAnswers(isHandOff: boolean): void
-  /** An answer has come, or is not wanted any more. */
-  goOn(): void
-}
-
 /** Where the last reader stopped, after a clean end. */
 interface ReaderLeft {
   readonly at: number
@@ -30,7 +22,7 @@ interface ReaderLeft {
 
 export class InputWait {
   readonly requests = new ServerRequests()
-  readonly #host: InputWaitHost
+  readonly #host: AskingStream
   readonly #rules: HandOffRules | undefined
   readonly #timer = new Timer(() => this.watch())
   #lastEventAt = 0
@@ -43,7 +35,7 @@ export class InputWait {
   /** The reader that follows came without a cursor: it is given the whole turn. */
   #isWholeTurn = false
 
-  constructor(host: InputWaitHost, rules: HandOffRules | undefined) {
+  constructor(host: AskingStream, rules: HandOffRules | undefined) {
     this.#host = host
     this.#rules = rules
   }

@@ -1,5 +1,5 @@
 // What a stream owes its client, and what it asks it.
-import { InputWait, type InputWaitHost } from './input-wait.js'
+import { InputWait } from './input-wait.js'
 import {
   includesId,
   isObject,
@@ -8,11 +8,11 @@ import {
   mayConcernRequests,
   mayHaveId,
   type Message,
-  messagesOf,
   type RequestId
 } from '../protocol/json-rpc.js'
 import { type BlockFields, dataOf } from '../protocol/sse-fields.js'
-import type { HandOffRules } from './stream-types.js'
+import { isNotificationText, messagesInText } from '../protocol/sse-lines.js'
+import type { AskingStream, HandOffRules } from './stream-types.js'
 
 export class OutstandingRequests {
   /** The sequence of the last request to the client; 0: there was none. */
@@ -27,12 +27,12 @@ export class OutstandingRequests {
   readonly #requestIds: readonly RequestId[]
   /** Set with the first request to the client, as most streams have none. */
   #inputWait: InputWait | undefined
-  readonly #host: InputWaitHost
+  readonly #host: AskingStream
   readonly #rules: HandOffRules | undefined
 
   constructor(
     requestIds: readonly RequestId[],
-    host: InputWaitHost,
+    host: AskingStream,
     rules: HandOffRules | undefined
   ) {
     this.#owed = this.#requestIds = requestIds
@@ -117,23 +117,6 @@ export class OutstandingRequests {
     this.#inputWait?.requests.closeAll()
     this.onResponse = undefined
     return unanswered
-  }
-}
-
-/** How the official SDKs and most servers begin a notification: it need not be parsed. */
-const NOTIFICATION = /\{(?:"jsonrpc":"2\.0",)?"method":"notifications\//y
-
-/** Whether text, whose JSON begins at `from`, need not be parsed, as it is a notification. */
-export function isNotificationText(text: string, from: number): boolean {
-  NOTIFICATION.lastIndex = from
-  return NOTIFICATION.test(text)
-}
-
-export function messagesInText(json: string): readonly Message[] {
-  try {
-    return messagesOf(JSON.parse(json))
-  } catch {
-    return NO_MESSAGES // Not JSON: it is the client's to complain about.
   }
 }
 

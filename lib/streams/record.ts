@@ -1,6 +1,5 @@
 // What is kept of a stream that has ended: its bytes, as they are sent to a client that comes back.
 // Without its bytes, it is the tombstone.
-import { eventIdPrefix } from '../protocol/event-id.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import { now } from '../protocol/clock.js'
@@ -126,23 +125,22 @@ export class Record extends Member implements StreamIdentity {
   /**
    * Of a call that was over when its response was first sent.
    *
-   * @param blocks its events, without ids.
+   * @param text its events, as they are sent, a byte in each character.
+   * @param ends for each event but the last, the offset behind it.
    * @param lastError the sequence of the last one that says an error; 0: there is none.
    */
-  static of(init: RecordInit, blocks: readonly string[], lastError = 0): Record {
-    const prefix = `id: ${eventIdPrefix(init)}`
-    const ends: number[] = []
-    let text = ''
-    for (const [i, block] of blocks.entries()) {
-      if (i > 0) ends.push(text.length)
-      const bytes = BEYOND_ASCII.test(block) ? latin1Of(Buffer.from(block)) : block
-      text += `${prefix}${i + 1}\n${bytes}`
-    }
+  static of(
+    init: RecordInit,
+    text: string,
+    ends: readonly number[] = [],
+    lastError = 0,
+    begunAt?: number
+  ): Record {
     // Until it is read, V8 keeps a string that was put together as its pieces: 240 bytes a call.
     text.charCodeAt(0)
-    const last = blocks.length
-    if (last === 1 && lastError === 0) return new Record(init, text, ANSWERED)
-    return new Record(init, text, { last, written: last, lastError, ends })
+    const last = text === '' ? 0 : ends.length + 1
+    const details = { last, written: last, lastError, ends }
+    return new Record(init, text, last === 1 && lastError === 0 ? ANSWERED : details, begunAt)
   }
 
   get requestIds(): readonly RequestId[] {
@@ -325,6 +323,12 @@ export class Record extends Member implements StreamIdentity {
 const START = now()
 
 const BEYOND_ASCII = /[^\0-\x7f]/
+
+/** A block as it is sent, a byte in each character. */
+export function withId(prefix: string, sequence: number, block: string): string {
+  const bytes = BEYOND_ASCII.test(block) ? latin1Of(Buffer.from(block)) : block
+  return `id: ${prefix}${sequence}\n${bytes}`
+}
 
 function latin1Of(bytes: Uint8Array): string {
   const { buffer, byteOffset, length } = bytes

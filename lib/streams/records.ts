@@ -1,8 +1,7 @@
 // The records of a registry: which are kept with their bytes, and what is remembered of the others.
 import { now } from '../protocol/clock.js'
-import { FairShares } from './fair-shares.js'
+import { Budget, type Counter, RANKS } from './budget.js'
 import type { Record } from './record.js'
-import type { SharedBytes } from './shared-bytes.js'
 
 const REMEMBERED_FOR = 60 * 60 * 1000
 /** Characters that all tombstones may have together, beyond `TOMBSTONE_SIZE` for each. */
@@ -16,44 +15,41 @@ interface RecordLimits {
   /** Milliseconds for which a record is kept that has events no client has been given. */
   readonly abandonAfter: number
   readonly maxStreams: number
+  /** What each record weighs beside its bytes. */
+  readonly place: number
 }
 
-/** The ranks of what an owner has that has ended: the lowest is evicted first. */
-export const DELIVERED = 0
-const UNDELIVERED = 1
-export const BEING_READ = 2
+/** Where the bytes of records count, with all else that is held. */
+type RecordBudget = Pick<Budget<Record>, keyof Counter>
 
 export class Records {
   readonly #limits: RecordLimits
-  readonly #budget: SharedBytes
+  readonly #budget: RecordBudget
   /** Called with a record whose bytes are kept no longer. `false`: nothing is remembered of it. */
   readonly #gone: (record: Record, isEviction: boolean) => boolean
   /** All of them, with their bytes and without. */
   readonly #all = new Map<string, Record>()
-  #kept = 0
+  /** How many are kept with their bytes. */
+  size = 0
   readonly #chains = new Chains()
-  readonly #tombstones = new FairShares<Record>()
-  #tombstoneCount = 0
-  #remembered = 0
+  readonly #tombstones: Budget<Record>
 
   constructor(
     limits: RecordLimits,
-    budget: SharedBytes,
+    budget: RecordBudget,
     gone: (record: Record, isEviction: boolean) => boolean
   ) {
     this.#limits = limits
     this.#budget = budget
     this.#gone = gone
-  }
-
-  /** How many are kept with their bytes. */
-  get size(): number {
-    return this.#kept
+    this.#tombstones = new Budget(TOMBSTONE_ROOM + limits.maxStreams * TOMBSTONE_SIZE, {
+      evict: record => this.#forget(record)
+    })
   }
 
   /** The size of all tombstones together. */
   get remembered(): number {
-    return this.#remembered
+    return this.#tombstones.taken
   }
 
   /** Those that are kept with their bytes, the oldest first. */
@@ -70,9 +66,10 @@ export class Records {
 
   /** Room for it has been made. */
   keep(record: Record): void {
-    this.#budget.keep(record)
+    const { size } = record
+    this.#budget.holdAnyway(record.owner, size, size + this.#limits.place)
     this.#all.set(record.id, record)
-    this.#kept++
+    this.size++
     this.#chains.add(record)
     this.#rank(record)
   }
@@ -93,10 +90,11 @@ export class Records {
   /** Its bytes go; nothing happens if they have gone. */
   drop(record: Record, isEviction = false): void {
     if (!record.isKept) return
-    this.#kept--
-    this.#budget.shares.drop(record.owner, record)
+    const { owner, size } = record
+    this.size--
     this.#chains.delete(record)
-    this.#budget.drop(record)
+    this.#budget.withdraw(record)
+    this.#budget.release(owner, size, size + this.#limits.place)
     record.forgetBytes()
     this.#bury(record, isEviction)
   }
@@ -129,8 +127,7 @@ export class Records {
   }
 
   #rank(record: Record): void {
-    const rank = record.isDelivered ? DELIVERED : UNDELIVERED
-    this.#budget.shares.put(record.owner, record, rank)
+    this.#budget.offer(record, record.isDelivered ? RANKS.delivered : RANKS.undelivered)
   }
 
   #expired(record: Record, at: number): boolean {
@@ -149,25 +146,18 @@ export class Records {
   #bury(record: Record, isEviction: boolean): void {
     if (!this.#gone(record, isEviction)) return void this.#all.delete(record.id)
     record.touch()
-    this.#tombstones.put(record.owner, record)
-    this.#count(record, 1)
-    const most = this.#limits.maxStreams
-    const mostSize = TOMBSTONE_ROOM + most * TOMBSTONE_SIZE
-    while (this.#tombstoneCount > most || this.#remembered > mostSize)
-      this.#forget(this.#tombstones.next() as Record)
+    const { owner } = record
+    const tombstones = this.#tombstones
+    while (this.#all.size - this.size > this.#limits.maxStreams)
+      if (!tombstones.evict(owner, { isUrgent: true })) break
+    tombstones.holdAnyway(owner, sizeOfTombstone(record))
+    tombstones.offer(record)
   }
 
   #forget(record: Record): void {
     this.#all.delete(record.id)
-    this.#tombstones.drop(record.owner, record)
-    this.#count(record, -1)
-  }
-
-  #count(record: Record, by: 1 | -1): void {
-    const size = by * sizeOfTombstone(record)
-    this.#tombstoneCount += by
-    this.#remembered += size
-    this.#tombstones.grow(record.owner, size)
+    this.#tombstones.withdraw(record)
+    this.#tombstones.release(record.owner, sizeOfTombstone(record))
   }
 }
 

@@ -1,5 +1,6 @@
 // A segment: memory for a run of events, retained by sockets while they write it, and reused
 // afterwards.
+import { type Counter, Holding, RANKS } from './budget.js'
 import { Retained } from './retained.js'
 
 /** Bytes up to which segments grow; only memory of exactly this size is reused. */
@@ -11,17 +12,6 @@ const free: Buffer[] = []
 const NO_ENDS: number[] = []
 /** From this many on, numbers take less memory in a `Uint16Array`, in spite of its own size. */
 const MANY_ENDS = 64
-
-/** Where the memory of segments is counted. */
-export interface SegmentKeeper {
-  /** Its memory counts no longer. */
-  uncount(segment: Segment): void
-  /**
-   * Its events are evicted, but readers still retain them: it counts until they are released or
-   * recalled.
-   */
-  lingers(segment: Segment): void
-}
 
 /** A reader that retains memory of a segment. */
 export interface SegmentReader {
@@ -62,7 +52,7 @@ export class RetainedBatch extends Retained implements Batch {
   }
 }
 
-export class Segment {
+export class Segment extends Holding {
   readonly bytes: Buffer
   /** The sequence of its first event. */
   readonly first: number
@@ -80,12 +70,14 @@ export class Segment {
   #isEvicted = false
   #isCounted = true
   #mayReuse = true
-  readonly #keeper: SegmentKeeper
+  readonly #budget: Counter
   /** The owner for whom it counts. */
   readonly owner: string
 
-  constructor(capacity: number, first: number, offset: number, keeper: SegmentKeeper, owner = '') {
-    this.#keeper = keeper
+  /** `budget`: where its memory has been counted. */
+  constructor(capacity: number, first: number, offset: number, budget: Counter, owner = '') {
+    super()
+    this.#budget = budget
     this.owner = owner
     const recycled = capacity === LARGEST_SEGMENT ? free.pop() : undefined
     // Not from Node's pool, where one slice keeps all others in memory; and not zeroed, as it is
@@ -151,12 +143,13 @@ export class Segment {
   }
 
   /**
-   * Its events are no longer kept. `isRecallable`: readers that retain them may be cut off when
-   * memory is short. Not while the stream runs: the client would come back and find them gone.
+   * Its events are no longer kept, and count until readers have released them. `isRecallable`:
+   * readers may be cut off when memory is short. Not while the stream runs: the client would come
+   * back and find them gone.
    */
   evict(isRecallable = true): void {
     this.#isEvicted = true
-    if (isRecallable && this.#retained !== undefined) this.#keeper.lingers(this)
+    if (isRecallable && this.#retained !== undefined) this.#budget.offer(this, RANKS.lingering)
     this.#recycle()
   }
 
@@ -172,6 +165,10 @@ export class Segment {
     for (const reader of readers) reader.recalled()
   }
 
+  override giveUp(): void {
+    this.recall()
+  }
+
   #recycle(): void {
     if (!this.#isEvicted || this.#retained !== undefined) return
     this.#uncount()
@@ -182,6 +179,7 @@ export class Segment {
   #uncount(): void {
     if (!this.#isCounted) return
     this.#isCounted = false
-    this.#keeper.uncount(this)
+    this.#budget.withdraw(this)
+    this.#budget.release(this.owner, this.bytes.length)
   }
 }

@@ -53,7 +53,8 @@ class KnownSession implements SessionFacts {
   seen: SeenSession | undefined
 }
 
-const NOTHING: SessionFacts = Object.freeze(new KnownSession())
+/** Of a request without a session, or in one that nobody knows. */
+export const NOTHING_KNOWN: SessionFacts = Object.freeze(new KnownSession())
 
 /**
  * By owner and session id, as clients can send any id. If evicted, `MCP-Protocol-Version` counts.
@@ -92,11 +93,11 @@ export class Sessions {
   }
 
   of(owner: string, sessionId: string | undefined): SessionFacts {
-    if (sessionId === undefined || sessionId.length > MOST_ID_LENGTH) return NOTHING
+    if (sessionId === undefined || sessionId.length > MOST_ID_LENGTH) return NOTHING_KNOWN
     const known = this.#known.get(keyOf(owner, sessionId))
     if (known?.seen?.isOver === false) return known
     const seen = this.#seen.get(sessionId)
-    if (seen === undefined) return known ?? NOTHING
+    if (seen === undefined) return known ?? NOTHING_KNOWN
     return this.#note(owner, sessionId, { seen })
   }
 
@@ -147,7 +148,7 @@ export class Sessions {
   }
 
   #note(owner: string, sessionId: string, facts: Partial<SessionFacts>): SessionFacts {
-    if (sessionId.length > MOST_ID_LENGTH) return NOTHING
+    if (sessionId.length > MOST_ID_LENGTH) return NOTHING_KNOWN
     const key = keyOf(owner, sessionId)
     let known = this.#known.get(key)
     if (known === undefined) this.#known.set(key, owner, (known = new KnownSession()))

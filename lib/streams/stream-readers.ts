@@ -1,5 +1,5 @@
 // The readers of a stream: the newest one, and older ones that make way for it.
-import type { ByteBudget } from './event-log.js'
+import type { Counter } from './budget.js'
 import { Retained } from './retained.js'
 import type { Reader } from './stream-types.js'
 import { now } from '../protocol/clock.js'
@@ -55,9 +55,9 @@ export class StreamReaders {
   }
 
   /** Passes a block on. It counts in the budget until then. */
-  comment(bytes: Uint8Array, budget: ByteBudget, owner: string): void {
+  comment(bytes: Uint8Array, budget: Counter, owner: string): void {
     const size = bytes.length
-    if (this.current === undefined || size === 0 || !budget.reserve(size, false, owner)) return
+    if (this.current === undefined || size === 0 || !budget.hold(owner, size)) return
     const retained = new RetainedComment(budget, size, owner)
     // Making room may have cost the stream its events, and its reader.
     const reader = this.current as Reader | undefined
@@ -72,11 +72,11 @@ export class StreamReaders {
 }
 
 class RetainedComment extends Retained {
-  readonly #budget: ByteBudget
+  readonly #budget: Counter
   readonly #size: number
   readonly #owner: string
 
-  constructor(budget: ByteBudget, size: number, owner: string) {
+  constructor(budget: Counter, size: number, owner: string) {
     super()
     this.#budget = budget
     this.#size = size
@@ -84,7 +84,7 @@ class RetainedComment extends Retained {
   }
 
   protected override released(): void {
-    this.#budget.unreserve(this.#size, this.#owner)
+    this.#budget.release(this.#owner, this.#size)
   }
 }
 

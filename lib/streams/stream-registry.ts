@@ -5,12 +5,13 @@ import type { StreamError, StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
 import { type Elsewhere, type FoundStream, type Here, type Unknown, UNKNOWN } from './directory.js'
 import { DueQueue } from './due-queue.js'
-import type { Record } from './record.js'
-import { BEING_READ, Records } from './records.js'
-import { SharedBytes } from './shared-bytes.js'
+import { Record } from './record.js'
+import { Records } from './records.js'
+import { LARGEST_SEGMENT } from './segment.js'
 import type { Sessions } from './sessions.js'
 import { Stream } from './stream.js'
 import {
+  type Announced,
   isForgotten,
   type Producer,
   type RegistryLimits,
@@ -19,8 +20,7 @@ import {
 } from './stream-types.js'
 import { Sweep, sweepPeriod } from './timer.js'
 import { Groups } from './groups.js'
-import type { FairShares } from './fair-shares.js'
-import { Quota, timesTheRest } from './quota.js'
+import { Budget, type Holding, RANKS, timesTheRest } from './budget.js'
 import { WhenIdle } from './when-idle.js'
 
 /** Something happened to a stream that an operator may want to see. */
@@ -28,9 +28,14 @@ type StreamEventName =
   'created' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned' | 'evicted'
 type StreamEventListener = (
   name: StreamEventName,
-  stream: Stream | Record,
+  stream: Announced,
   error: StreamError | undefined
 ) => void
+
+interface Streamless extends Announced {
+  /** Bytes of its events. */
+  readonly size: number
+}
 
 interface RegistryCounts extends RunningCounts {
   readonly finished: number
@@ -42,19 +47,27 @@ interface RegistryCounts extends RunningCounts {
 
 type KnownSessions = Pick<Sessions, 'of'>
 
+/** From this part of all bytes on, endpoints are asked to wait, before any stream has to fail. */
+const TIGHT = 7 / 8
+/** What has ended: one that runs has its place, whatever it gives up. */
+const ENDED = [RANKS.delivered, RANKS.undelivered, RANKS.read]
+
 export class StreamRegistry implements StreamHost<Stream> {
   readonly limits: RegistryLimits
   abandonments: DueQueue
-  readonly budget: SharedBytes
-  readonly index = new StreamIndex()
+  /** The bytes of all that is held. */
+  readonly budget: Budget<Stream | Record | Holding>
+  /** What each stream and each record weighs beside its bytes. */
+  readonly #place: number
+  readonly #index = new StreamIndex()
+  /** Gives a stream to the calls that have none yet: all, or the one with this id. */
+  onLook: (id?: string) => void = () => undefined
   readonly #notify: StreamEventListener
   readonly #sessions: KnownSessions | undefined
   readonly #running: RunningStreams
   readonly #records: Records
   /** Those that have ended, and are still read. */
   readonly #read = new Map<string, Stream>()
-  /** Those of them that are yet to be ranked: most never are. */
-  readonly #unranked = new Set<Stream>()
   #evictions = 0
   readonly #sweep: Sweep
   #isClosing = false
@@ -73,13 +86,11 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.abandonments = new DueQueue(limits.abandonAfter)
     this.#notify = notify
     this.#sweep = new Sweep(sweepPeriod(limits.window), () => this.#expire())
-    const place = Math.ceil(limits.maxBytes / limits.maxStreams)
-    this.budget = new SharedBytes(limits.maxBytes, place, (owner, isDelivered) =>
-      this.#evict(owner, isDelivered)
-    )
-    this.#running = new RunningStreams(limits.maxStreams, this.budget.shares)
-    this.#records = new Records(limits, this.budget, (record, isEviction) => {
-      this.index.forget(record)
+    const place = (this.#place = Math.ceil(limits.maxBytes / limits.maxStreams))
+    this.budget = new Budget(limits.maxBytes, { evict: holding => this.#evict(holding) })
+    this.#running = new RunningStreams(limits.maxStreams, this.budget)
+    this.#records = new Records({ ...limits, place }, this.budget, (record, isEviction) => {
+      this.#index.forget(record)
       if (isEviction) this.evicted(record)
       remember?.(record)
       return remember === undefined
@@ -90,19 +101,31 @@ export class StreamRegistry implements StreamHost<Stream> {
   open(init: StreamInit, producer: Producer): Stream | undefined {
     const { owner } = init
     if (init.hasRoom !== true && !this.hasRoom(owner)) return undefined
-    this.budget.place(owner, 1)
+    this.budget.holdAnyway(owner, 0, this.#place)
     const stream = new Stream(init, producer, this)
     stream.hasPlace = true
     this.#running.add(stream)
     this.#sweep.begin()
     if (init.isUnknown === true) return stream
-    this.index.add(stream)
-    this.announce(stream)
+    this.#index.add(stream)
+    if (init.begunAt === undefined) this.announce(stream)
     return stream
   }
 
+  /** A call runs without a stream, for which `hasRoom` was asked; it is announced next. */
+  begin(call: Streamless): void {
+    this.budget.holdAnyway(call.owner, call.size, call.size + this.#place)
+    this.#running.begin(call.owner)
+  }
+
+  /** It has ended, or gets a stream. */
+  end({ owner, size }: Streamless): void {
+    this.budget.release(owner, size, size + this.#place)
+    this.#running.end(owner)
+  }
+
   /** Tells operators of a stream. Called by whoever opens one that is `isUnknown`, or gathered. */
-  announce(stream: Stream | Record): void {
+  announce(stream: Announced): void {
     this.#notify('created', stream, undefined)
   }
 
@@ -112,12 +135,13 @@ export class StreamRegistry implements StreamHost<Stream> {
    */
   keep(record: Record): void {
     this.#records.keep(record)
-    this.#sweep.begin()
+    if (!this.#sweep.isSet) this.#sweep.begin()
     this.#notify('completed', record, undefined)
   }
 
   /** `ended`: nobody reads it any more. */
   find(id: string): Here<Stream, Record> {
+    this.onLook(id)
     const stream = this.#running.get(id) ?? this.#read.get(id)
     if (stream !== undefined) return { kind: 'local', value: stream }
     const record = this.#records.find(id)
@@ -138,7 +162,13 @@ export class StreamRegistry implements StreamHost<Stream> {
     return [...this.#records.since(time), ...read]
   }
 
+  get index(): StreamIndex {
+    this.onLook()
+    return this.#index
+  }
+
   get running(): Pick<RunningStreams, 'failCalls' | 'whenCallsOver' | typeof Symbol.iterator> {
+    this.onLook()
     return this.#running
   }
 
@@ -169,8 +199,8 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** Drops a stream that turned out not to be ours to keep, as if it had never been. */
   forget(stream: Stream): void {
     this.#remove(stream)
-    this.index.ended(stream)
-    this.index.forget(stream)
+    this.#index.ended(stream)
+    this.#index.forget(stream)
     stream.forget()
     this.#running.checkCalls()
   }
@@ -183,6 +213,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   counts(): RegistryCounts {
+    this.onLook()
     return {
       ...this.#running.counts(),
       finished: this.#finished,
@@ -198,6 +229,7 @@ export class StreamRegistry implements StreamHost<Stream> {
 
   /** Streams without their client are abandoned after `abandonAfter` ms, unless `Infinity`. */
   beginClosing(abandonAfter: number): void {
+    this.onLook()
     this.#sweep.close()
     this.#isClosing = true
     this.#mayMove = abandonAfter === Infinity
@@ -214,11 +246,12 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   isTight(owner: string): boolean {
-    return this.budget.isTight(owner)
+    const { taken, max } = this.budget
+    return taken > max * TIGHT && this.budget.next(owner) === undefined
   }
 
   written(stream: Stream): void {
-    this.budget.mayEvict(stream)
+    this.budget.offer(stream, RANKS.written)
   }
 
   isResumed({ owner, sessionId }: Stream): boolean {
@@ -230,7 +263,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   namePing(stream: Stream): string {
-    return this.index.namePing(stream)
+    return this.#index.namePing(stream)
   }
 
   waiting(stream: Stream): void {
@@ -238,12 +271,12 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   ended(stream: Stream, error: StreamError | undefined): void {
-    this.#leave(stream)
-    this.index.ended(stream)
+    this.#running.delete(stream)
+    this.#index.ended(stream)
     if (!stream.isFollowed || isForgotten(stream)) this.#dissolve(stream)
     else {
       this.#read.set(stream.id, stream)
-      this.#unranked.add(stream)
+      this.budget.offer(stream, RANKS.read)
       this.#sweep.begin()
     }
     this.#notify(stream.state as StreamEventName, stream, error)
@@ -264,13 +297,13 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#remove(stream)
     // No client can come back to a stream that lasts no longer than its connection.
     if (stream.isEphemeral) {
-      this.index.forget(stream)
+      this.#index.forget(stream)
       stream.dispose(isEviction)
       if (isEviction) this.evicted(stream)
       return
     }
     const record = stream.dissolve(isKept, isEviction)
-    this.index.replace(stream, record)
+    this.#index.replace(stream, record)
     if (isKept) this.#records.keep(record)
     else this.#records.remember(record, isEviction)
     this.#sweep.begin()
@@ -279,28 +312,19 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** Whether this owner may open a stream; makes room for it if it must and can. */
   hasRoom(owner: string): boolean {
     const { maxStreams } = this.limits
-    while (!this.#running.quota.has(owner, 1)) if (!this.#evictIdleListener(owner)) return false
+    while (!this.#running.places.has(owner, 1)) if (!this.#evictIdleListener(owner)) return false
     while (this.#running.size + this.#records.size + this.#read.size >= maxStreams) {
-      if (!this.#evict(owner) && !this.#evictIdleListener(owner)) return false
+      if (!this.budget.evict(owner, { ranks: ENDED }) && !this.#evictIdleListener(owner))
+        return false
     }
-    return this.budget.makeRoom(owner)
+    return this.budget.has(owner, 1) || this.budget.makeRoom(owner, 1)
   }
 
-  /**
-   * Evicts of the owner that has most: what was delivered first, what is being read last, then the
-   * least recently used. `false`: there is none, or `wantedBy` has much more; or none that was
-   * delivered (`isDelivered`).
-   */
-  #evict(wantedBy?: string, isDelivered = false): boolean {
-    const { shares } = this.budget
-    for (const stream of this.#unranked) shares.put(stream.owner, stream, BEING_READ)
-    this.#unranked.clear()
-    const ended = shares.next(wantedBy)
-    if (ended === undefined) return false
-    if (isDelivered && (ended instanceof Stream || !ended.isDelivered)) return false
-    if (ended instanceof Stream) this.#dissolve(ended, false, true)
-    else this.#records.drop(ended, true)
-    return true
+  #evict(holding: Stream | Record | Holding): void {
+    if (holding instanceof Record) this.#records.drop(holding, true)
+    else if (!(holding instanceof Stream)) holding.giveUp()
+    else if (holding.isEnded) this.#dissolve(holding, false, true)
+    else holding.evictWritten(LARGEST_SEGMENT)
   }
 
   #evictIdleListener(owner: string): boolean {
@@ -311,17 +335,13 @@ export class StreamRegistry implements StreamHost<Stream> {
     return true
   }
 
-  #leave(stream: Stream): void {
-    if (this.#running.delete(stream)) this.budget.mayNotEvict(stream)
-  }
-
   #remove(stream: Stream): void {
-    this.#leave(stream)
-    if (this.#read.delete(stream.id)) this.budget.shares.drop(stream.owner, stream)
-    this.#unranked.delete(stream)
+    this.#running.delete(stream)
+    this.#read.delete(stream.id)
+    this.budget.withdraw(stream)
     if (!stream.hasPlace) return
     stream.hasPlace = false
-    this.budget.place(stream.owner, -1)
+    this.budget.release(stream.owner, 0, this.#place)
   }
 
   /** `false`: nothing is left that may expire. */
@@ -447,19 +467,17 @@ interface RunningCounts {
 class RunningStreams implements Iterable<Stream> {
   readonly #streams = new Map<string, Stream>()
   /** How many each owner may have. */
-  readonly quota: Quota
-  readonly #shares: Pick<FairShares<Stream>, 'sizeOf'>
+  readonly places: Budget
+  readonly #budget: Pick<Budget, 'sizeOf'>
   readonly #callsOver = new WhenIdle(() => this.#streams.size === this.#listening)
   #listening = 0
+  /** With calls that have no stream. */
+  size = 0
 
-  /** @param shares what each owner has of all that is held. */
-  constructor(max: number, shares: Pick<FairShares<Stream>, 'sizeOf'>) {
-    this.quota = new Quota(max, timesTheRest(FACTOR))
-    this.#shares = shares
-  }
-
-  get size(): number {
-    return this.#streams.size
+  /** @param budget what each owner has of all that is held. */
+  constructor(max: number, budget: Pick<Budget, 'sizeOf'>) {
+    this.places = new Budget(max, { mostOfOwner: timesTheRest(FACTOR) })
+    this.#budget = budget
   }
 
   [Symbol.iterator](): Iterator<Stream> {
@@ -470,8 +488,18 @@ class RunningStreams implements Iterable<Stream> {
     return this.#streams.get(id)
   }
 
+  begin(owner: string): void {
+    this.places.holdAnyway(owner, 1)
+    this.size++
+  }
+
+  end(owner: string): void {
+    this.places.release(owner, 1)
+    this.size--
+  }
+
   add(stream: Stream): void {
-    this.quota.take(stream.owner, 1)
+    this.begin(stream.owner)
     this.#streams.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
   }
@@ -480,16 +508,16 @@ class RunningStreams implements Iterable<Stream> {
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
-    this.quota.release(stream.owner, 1)
+    this.end(stream.owner)
     return true
   }
 
   /** One without a client, whose endpoint opens a new one; not of an owner that has less. */
   idleListener(wantedBy: string): Stream | undefined {
-    const most = this.#shares.sizeOf(wantedBy)
+    const most = this.#budget.sizeOf(wantedBy)
     for (const stream of this) {
       const { kind, owner, hasReader, log } = stream
-      const hasEnough = owner === wantedBy || this.#shares.sizeOf(owner) >= most
+      const hasEnough = owner === wantedBy || this.#budget.sizeOf(owner) >= most
       if (hasEnough && kind === 'listen' && !hasReader && log.written >= log.last) return stream
     }
     return undefined
@@ -517,7 +545,7 @@ class RunningStreams implements Iterable<Stream> {
   }
 
   /** Resolves when no call is left that runs, or waits for its client. */
-  whenCallsOver(): Promise<void> {
+  whenCallsOver(): Promise<void> | undefined {
     return this.#callsOver.wait()
   }
 }

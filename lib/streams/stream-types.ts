@@ -4,9 +4,8 @@ import type { Message, RequestId } from '../protocol/json-rpc.js'
 import type { ClientProfile } from '../protocol/revisions.js'
 import type { ResumeInterval } from '../protocol/stream-messages.js'
 import type { DueQueue } from './due-queue.js'
-import type { ByteBudget } from './event-log.js'
+import type { Counter } from './budget.js'
 import type { Retained } from './retained.js'
-import { Member } from './linked-list.js'
 
 /**
  * - `live`: the endpoint writes, or may write.
@@ -61,6 +60,17 @@ export interface StreamInit extends StreamIdentity {
   readonly callKey?: string | undefined
   /** Room for it has been asked for before, and is there. */
   readonly hasRoom?: boolean
+  /** When the call began that had no stream before, of which operators were told. */
+  readonly begunAt?: number | undefined
+}
+
+/** What operators are told of a stream, of its record, and of a call that has none yet. */
+export interface Announced extends StreamIdentity {
+  readonly sessionId: string | undefined
+  readonly state: StreamState
+  readonly isEnded: boolean
+  readonly begunAt: number
+  readonly connections: number
 }
 
 /** Pulls from a stream, which only tells it when there is something to read. */
@@ -125,6 +135,10 @@ export interface AskingStream {
   readonly answersDirectly: boolean
   /** The process is about to end: a client that is disconnected could not come back. */
   readonly isClosing: boolean
+  /** It is the client's turn: it waits, or only disconnects, to see how the client comes back. */
+  stopForAnswers(isHandOff: boolean): void
+  /** An answer has come, or is not wanted any more. */
+  goOn(): void
 }
 
 /** When such a stream stops for the answers. */
@@ -147,7 +161,7 @@ export interface RegistryLimits extends StreamLimits {
 
 export interface StreamHost<Stream> {
   readonly limits: StreamLimits
-  readonly budget: ByteBudget & HoldingBudget
+  readonly budget: Counter
   /** All streams are close to their limit, and nothing can be evicted: producers should wait. */
   isTight(owner: string): boolean
   /** Where running streams wait for a reader or a sign of life before they are abandoned. */
@@ -165,32 +179,4 @@ export interface StreamHost<Stream> {
   written(stream: Stream): void
   readerChanged(stream: Stream): void
   evicted(stream: Stream): void
-}
-
-/** What counts with events: a request that goes on alone, an answer that waits in a socket. */
-export abstract class Holding extends Member {
-  /** For whom it counts. */
-  readonly owner: string
-  /** Bytes of memory. */
-  readonly bytes: number
-
-  constructor(owner: string, bytes: number) {
-    super()
-    this.owner = owner
-    this.bytes = bytes
-  }
-
-  /** Of one owner's, the lowest is given up first. */
-  abstract get rank(): number
-
-  /** There is no room: it is given up, and let go of. `false`: not now. */
-  abstract giveUp(): boolean
-}
-
-/** Where they are counted. */
-export interface HoldingBudget {
-  /** `false`: there is no room for it. */
-  hold(holding: Holding): boolean
-  /** It is held no longer. */
-  letGo(holding: Holding): void
 }

@@ -1,10 +1,11 @@
 // One stream: all changes of its state are here.
 import { BackPressure } from './back-pressure.js'
+import { Holding, RANKS } from './budget.js'
 import { now } from '../protocol/clock.js'
 import { faultError, StreamError, type StreamFault } from '../protocol/errors.js'
 import { Waiting } from './due-queue.js'
 import { EventLog } from './event-log.js'
-import type { InputWait, InputWaitHost } from './input-wait.js'
+import type { InputWait } from './input-wait.js'
 import { errorResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { Member } from './linked-list.js'
 import { OutstandingRequests } from './outstanding-requests.js'
@@ -17,7 +18,7 @@ import { createNotification, endNotification } from '../protocol/stream-messages
 import type { ServerRequests } from './server-requests.js'
 import { StreamReaders } from './stream-readers.js'
 import {
-  Holding,
+  type AskingStream,
   type Producer,
   type Reader,
   type StreamHost,
@@ -28,7 +29,7 @@ import {
   TRANSITIONS
 } from './stream-types.js'
 
-export class Stream extends Member implements StreamIdentity, InputWaitHost {
+export class Stream extends Member implements StreamIdentity, AskingStream {
   readonly id: string
   readonly kind: StreamKind
   readonly owner: string
@@ -43,7 +44,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
   readonly isEphemeral: boolean
   readonly callKey: string | undefined
   /** When it was opened, in milliseconds of `now()`. */
-  readonly begunAt = now()
+  readonly begunAt: number
   readonly log: EventLog
   readonly readers: StreamReaders
   /** The endpoint's own id of the last event, by which it goes on with a listen channel. */
@@ -84,6 +85,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
     this.isHandshake = init.isHandshake === true
     this.isEphemeral = init.isEphemeral === true
     this.callKey = init.callKey
+    this.begunAt = init.begunAt ?? now()
     const { limits } = host
     const named = this.isEphemeral ? undefined : this
     this.log = new EventLog(named, host.budget, init.owner, limits.maxStreamBytes)
@@ -312,20 +314,25 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
   /** The client has gone: what its request takes counts now. Without room, the stream fails. */
   holdRequest(bytes: number): void {
     if (this.isEnded || this.#request !== undefined || bytes <= SMALL_REQUEST) return
-    const request = new HeldRequest(this, bytes)
-    if (this.#host.budget.hold(request)) this.#request = request
-    else this.fail('request-evicted')
+    const { budget } = this.#host
+    if (!budget.hold(this.owner, bytes)) return void this.fail('request-evicted')
+    this.#request = new HeldRequest(this, bytes)
+    budget.offer(this.#request, RANKS.request(bytes))
   }
 
+  /** Its end runs code of the endpoint's, and who needs the room is in the middle of a write. */
   evictRequest(): void {
     this.#letGoOfRequest()
     this.#host.evicted(this)
-    this.fail('request-evicted')
+    queueMicrotask(() => this.fail('request-evicted'))
   }
 
   #letGoOfRequest(): void {
-    if (this.#request !== undefined) this.#host.budget.letGo(this.#request)
+    const request = this.#request
+    if (request === undefined) return
     this.#request = undefined
+    this.#host.budget.withdraw(request)
+    this.#host.budget.release(this.owner, request.bytes)
   }
 
   // How it ends
@@ -590,7 +597,7 @@ export class Stream extends Member implements StreamIdentity, InputWaitHost {
     return this.hasReader || this.readers.isConnecting
   }
 
-  // InputWaitHost
+  // AskingStream
 
   get isClosing(): boolean {
     return this.#host.isClosing
@@ -611,22 +618,18 @@ const SMALL_REQUEST = 4096
 
 /** The request of a stream whose client has gone, as long as its producer may use it. */
 class HeldRequest extends Holding {
+  readonly owner: string
+  readonly bytes: number
   readonly #stream: Stream
 
   constructor(stream: Stream, bytes: number) {
-    super(stream.owner, bytes)
+    super()
+    this.owner = stream.owner
+    this.bytes = bytes
     this.#stream = stream
   }
 
-  /** The largest first, by powers of two: who sends little is not driven out. */
-  get rank(): number {
-    return MOST_POWERS - Math.floor(Math.log2(this.bytes + 1))
-  }
-
-  giveUp(): boolean {
+  giveUp(): void {
     this.#stream.evictRequest()
-    return true
   }
 }
-
-const MOST_POWERS = 54

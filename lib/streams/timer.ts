@@ -74,7 +74,8 @@ export class Sweep {
   readonly #timer = new Timer(() => this.#due())
   readonly #period: number
   readonly #look: () => boolean
-  #isSet = false
+  /** It runs. */
+  isSet = false
   #isClosed = false
 
   /** @param look ends what is over. `false`: nothing is left that may end. */
@@ -85,14 +86,14 @@ export class Sweep {
 
   /** There is something that ends by time. */
   begin(): void {
-    if (this.#isSet || this.#isClosed) return
-    this.#isSet = true
+    if (this.isSet || this.#isClosed) return
+    this.isSet = true
     outsideOfCalls(() => this.#timer.start(this.#period))
   }
 
   /** There is nothing any more. */
   stop(): void {
-    this.#isSet = false
+    this.isSet = false
     this.#timer.stop()
   }
 
@@ -103,7 +104,7 @@ export class Sweep {
   }
 
   #due(): void {
-    this.#isSet = false
+    this.isSet = false
     if (this.#look()) this.begin()
   }
 }

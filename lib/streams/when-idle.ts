@@ -8,9 +8,9 @@ export class WhenIdle {
     this.#isIdle = isIdle
   }
 
-  /** Resolves as soon as nothing is under way. */
-  wait(): Promise<void> {
-    return this.#isIdle() ? Promise.resolve() : new Promise(resolve => this.#waiting.push(resolve))
+  /** Resolves as soon as nothing is under way; `undefined`: nothing is. */
+  wait(): Promise<void> | undefined {
+    return this.#isIdle() ? undefined : new Promise(resolve => this.#waiting.push(resolve))
   }
 
   /** To be called when something has ended. */
@@ -19,5 +19,24 @@ export class WhenIdle {
     const waiting = this.#waiting
     this.#waiting = []
     for (const resolve of waiting) resolve()
+  }
+}
+
+/** What is under way. */
+export class UnderWay {
+  readonly #all = new Set<object>()
+  readonly #idle = new WhenIdle(() => this.#all.size === 0)
+
+  add(one: object): void {
+    this.#all.add(one)
+  }
+
+  delete(one: object): void {
+    this.#all.delete(one)
+    this.#idle.check()
+  }
+
+  whenIdle(): Promise<void> | undefined {
+    return this.#idle.wait()
   }
 }

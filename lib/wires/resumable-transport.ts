@@ -8,24 +8,17 @@ import {
   type Message,
   type RequestId
 } from '../protocol/json-rpc.js'
-import {
-  isOurId,
-  type SessionTokens,
-  type TokensHost,
-  type TransportLike,
-  type WireMessage
-} from '../protocol/shared-wire.js'
+import { isOurId, type TransportLike, type WireMessage } from '../protocol/shared-wire.js'
 import { faultError } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
-import type { TokenCalls } from '../features/resume-tokens/token-calls.js'
-import { WiresTokens } from '../features/resume-tokens/wire-tokens.js'
+import type { SessionTokens, TokensHost } from '../features/resume-tokens/wire-tokens.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { type SharedStreams, sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
 import { ClientMessages } from './client-messages.js'
-import { type ResourcesHost, SessionResources } from './session-resources.js'
-import { SessionStreams, type StreamsSession } from './session-streams.js'
+import { SessionResources } from './session-resources.js'
+import { SessionStreams } from './session-streams.js'
 import { newSessionId, Wire, type WireSession } from './wire.js'
 
 /** Options of {@link resumableTransport}. */
@@ -89,8 +82,6 @@ function isStdio(transport: object): boolean {
   )
 }
 
-const tokensOf = (calls: object): WiresTokens => new WiresTokens(calls as TokenCalls)
-
 interface SendOptions {
   readonly relatedRequestId?: RequestId | undefined
 }
@@ -98,7 +89,7 @@ interface SendOptions {
 /**
  * What the SDK's server holds; it outlives each wire, and shows the properties of its transport.
  */
-class Session implements TransportLike, WireSession, StreamsSession, ResourcesHost, TokensHost {
+class Session implements TransportLike, WireSession, TokensHost {
   onclose?: (() => void) | undefined
   onerror?: ((error: Error) => void) | undefined
   onmessage?: ((message: WireMessage, extra?: unknown) => void) | undefined
@@ -127,7 +118,7 @@ class Session implements TransportLike, WireSession, StreamsSession, ResourcesHo
     this.#wire = new Wire(transport, this, shared.host)
     if (shared.resources !== undefined && hasResources)
       this.#resources = new SessionResources(shared.resources, this)
-    this.#tokens = shared.tokens?.by(tokensOf).join(this)
+    this.#tokens = shared.tokens?.join(this)
   }
 
   // For the SDK's server

@@ -11,21 +11,13 @@ import {
   type RequestId,
   type RequestMessage
 } from '../protocol/json-rpc.js'
+import type { WireSession } from './wire.js'
 import {
   OUR_ID,
   type WireClient,
   type WireMessage,
   type WireResources
 } from '../protocol/shared-wire.js'
-
-export interface ResourcesHost {
-  readonly id: string
-  readonly owner: string
-  readonly onerror?: ((error: Error) => void) | undefined
-  sendToServer(message: WireMessage): void
-  /** Rejects if there is no wire, or if it does not take the message. */
-  sendToClient(message: WireMessage): Promise<void>
-}
 
 type Answered = (message: Message) => void
 
@@ -36,16 +28,16 @@ const MOST_OPENING = 20
 
 export class SessionResources {
   readonly #resources: WireResources
-  readonly #host: ResourcesHost
+  readonly #session: WireSession
   readonly #ended = new AbortController()
   readonly #opening = new Map<RequestId, AbortController>()
   readonly #methods = new Map<RequestId, string>()
   readonly #asked = new Map<RequestId, Answered>()
   #capabilities: unknown
 
-  constructor(resources: WireResources, host: ResourcesHost) {
+  constructor(resources: WireResources, session: WireSession) {
     this.#resources = resources
-    this.#host = host
+    this.#session = session
   }
 
   /** The client has sent a request. `true`: it is answered here. */
@@ -85,7 +77,7 @@ export class SessionResources {
 
   async #open(request: RequestMessage): Promise<void> {
     const { id } = request
-    const { id: sessionId, owner } = this.#host
+    const { id: sessionId, owner } = this.#session
     const opening = new AbortController()
     this.#opening.set(id, opening)
     // A later download asks, too: this request is not in `#opening` any more.
@@ -108,14 +100,14 @@ export class SessionResources {
   }
 
   #send(answer: WireMessage): void {
-    this.#host.sendToClient(answer).catch((error: Error) => this.#host.onerror?.(error))
+    this.#session.sendToClient(answer).catch((error: Error) => this.#session.onerror?.(error))
   }
 
   end(): void {
     const reason = new Error('The session has ended')
     this.#ended.abort(reason)
     for (const opening of this.#opening.values()) opening.abort(reason)
-    this.#resources.ended(this.#host.id, this.#host.owner)
+    this.#resources.ended(this.#session.id, this.#session.owner)
   }
 
   /** @throws the error that the server answers, or the reason of an abort. */
@@ -131,7 +123,7 @@ export class SessionResources {
       const reason = (target as AbortSignal).reason as Error
       fail(reason)
       // Nothing is sent any more if the session has ended.
-      this.#host.sendToServer(cancellation(id, reason.message))
+      this.#session.sendToServer(cancellation(id, reason.message))
     }
     try {
       const answer = await new Promise<Message>((resolve, reject) => {
@@ -141,7 +133,7 @@ export class SessionResources {
           signal.addEventListener('abort', withdraw)
         }
         this.#asked.set(id, resolve)
-        this.#host.sendToServer({
+        this.#session.sendToServer({
           jsonrpc: '2.0',
           id,
           method,

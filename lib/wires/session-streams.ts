@@ -1,6 +1,7 @@
 // The streams of one session: one for each call, and its own for all other messages.
 import { LRUCache } from 'lru-cache'
 import { nanoid } from 'nanoid'
+import { hashOf } from '../access/guards.js'
 import { isComparable } from '../protocol/json-bounds.js'
 import { faultError } from '../protocol/errors.js'
 import {
@@ -17,20 +18,8 @@ import { encodeMessage } from '../protocol/sse-writer.js'
 import { isKnown } from '../streams/directory.js'
 import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamKind } from '../streams/stream-types.js'
-import type { StreamsHost, Wire } from './wire.js'
-
-export interface StreamsSession {
-  readonly id: string
-  readonly owner: string
-  readonly wire: Wire | undefined
-  /** A request's stream has ended. `hadResponse`: with its response, or the client wants none. */
-  requestOver(id: RequestId, stream: Stream, hadResponse: boolean): void
-  /** A request has been answered. */
-  leaveIfIdle(): void
-  /** Its own stream is over. */
-  settled(): void
-  unanswered(ids: readonly RequestId[]): void
-}
+import type { InstanceParts } from '../endpoint/instance-parts.js'
+import type { WireSession } from './wire.js'
 
 /** Wires have neither primers nor hand-offs, at any revision. */
 const PROFILE: ClientProfile = {
@@ -42,12 +31,12 @@ const PROFILE: ClientProfile = {
 
 export class SessionStreams {
   readonly requests = new RequestTracker()
-  readonly #host: StreamsHost
-  readonly #session: StreamsSession
+  readonly #host: InstanceParts
+  readonly #session: WireSession
   #own: Stream | undefined
   readonly #waiting = new Map<Stream, (() => void)[]>()
 
-  constructor(host: StreamsHost, session: StreamsSession) {
+  constructor(host: InstanceParts, session: WireSession) {
     this.#host = host
     this.#session = session
   }
@@ -79,7 +68,7 @@ export class SessionStreams {
     const request: TrackedRequest = {
       id,
       isAboutServer: method === 'initialize' || method === 'server/discover',
-      hash: isComparable(message) ? this.#host.hash(JSON.stringify(message)) : undefined,
+      hash: isComparable(message) ? hashOf(JSON.stringify(message)) : undefined,
       wire: this.#session.wire?.key,
       stream: undefined
     }

@@ -1,21 +1,28 @@
 // What all transports share with the middleware: streams, limits, end.
-import type { TokensForWires, WireResources } from '../protocol/shared-wire.js'
-import type { StreamsHost, WireSession } from './wire.js'
+import type { Feature } from '../endpoint/feature.js'
+import type { TokenCalls } from '../features/resume-tokens/token-calls.js'
+import { WiresTokens } from '../features/resume-tokens/wire-tokens.js'
+import { instanceOf } from '../options/part.js'
+import type { WireResources } from '../protocol/shared-wire.js'
+import type { RoutesInstance } from '../routes/route.js'
+import type { WireSession } from './wire.js'
 
-export class SharedStreams {
+/** Marks it among the features of an instance, for all copies of this module. */
+const WIRES = Symbol.for('express-mcp-streams.wires/1')
+
+export class SharedStreams implements Feature {
+  readonly [WIRES] = true
   readonly sessions = new Map<string, WireSession>()
-  readonly host: StreamsHost
+  readonly host: RoutesInstance
   readonly resources: WireResources | undefined
-  readonly tokens: TokensForWires | undefined
+  readonly tokens: WiresTokens | undefined
 
-  constructor(
-    host: StreamsHost,
-    resources: WireResources | undefined,
-    tokens: TokensForWires | undefined
-  ) {
+  constructor(host: RoutesInstance) {
     this.host = host
-    this.resources = resources
-    this.tokens = tokens
+    const brought = host.features.map(feature => feature.onWires)
+    this.resources = brought.find(wires => wires?.resources !== undefined)?.resources
+    const calls = brought.find(wires => wires?.tokens !== undefined)?.tokens
+    if (calls !== undefined) this.tokens = new WiresTokens(calls as TokenCalls)
   }
 
   sessionOf({
@@ -32,7 +39,9 @@ export class SharedStreams {
   }
 
   /** Time is up: the wires close, and the sessions remain for clients that come back. */
-  close(): void {
+  expire(): void {
+    // First, while clients can be told.
+    this.host.table.running.failCalls('closing')
     for (const session of [...this.sessions.values()])
       if (session.wire?.session === session) void session.wire.close()
   }
@@ -44,20 +53,20 @@ export interface StreamsHandle {
   stats(): object
 }
 
-// For all copies of this module, ESM and CJS. The number stands for the members that both use.
-const SHARED = Symbol.for('express-mcp-streams.shared/1')
-
-export function share(streams: object, shared: SharedStreams): void {
-  Object.defineProperty(streams, SHARED, { value: shared })
-}
-
-/** @throws {TypeError} for anything that `mcpStreams()` has not returned. */
+/**
+ * One for all wires.
+ *
+ * @throws {TypeError} for anything that `mcpStreams()` has not returned.
+ */
 export function sharedStreamsOf(streams: unknown): SharedStreams {
-  const shared =
-    typeof streams === 'function' ? (streams as { [SHARED]?: SharedStreams })[SHARED] : undefined
-  if (shared === undefined)
+  const instance = instanceOf<RoutesInstance>(streams)
+  if (instance === undefined)
     throw new TypeError(
       'resumableTransport: `streams` must be what mcpStreams() of this version returns'
     )
+  const known = instance.features.find(feature => WIRES in feature)
+  if (known !== undefined) return known as SharedStreams
+  const shared = new SharedStreams(instance)
+  instance.features.push(shared)
   return shared
 }

@@ -2,15 +2,10 @@
 import { nanoid } from 'nanoid'
 import type { ErrorObject, Message, RequestId } from '../protocol/json-rpc.js'
 import { type TransportLike, type WireMessage, withTags } from '../protocol/shared-wire.js'
-import {
-  endNotification,
-  type ResumeInterval,
-  statusOf,
-  type StreamStatus
-} from '../protocol/stream-messages.js'
+import { endNotification, statusOf, type StreamStatus } from '../protocol/stream-messages.js'
+import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
-import type { StreamRegistry } from '../streams/stream-registry.js'
 import { now } from '../protocol/clock.js'
 import { faultError } from '../protocol/errors.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
@@ -19,6 +14,7 @@ import { withForeignIds } from '../protocol/foreign-id.js'
 import { dataOf, newFields, readFields } from '../protocol/sse-fields.js'
 import type { Reader } from '../streams/stream-types.js'
 
+/** A session, for its wires and for what it is made of. */
 export interface WireSession {
   readonly id: string
   readonly owner: string
@@ -32,8 +28,17 @@ export interface WireSession {
   follow(wire: Wire, except: Stream | Record): void
   signOfLife(): void
   wireLost(wire: Wire): void
+  sendToServer(message: WireMessage): void
+  /** Rejects if there is no wire, or if it does not take the message. */
+  sendToClient(message: WireMessage): Promise<void>
+  /** A request's stream has ended. `hadAnswer`: with its response, or the client wants none. */
+  requestOver(id: RequestId, stream: Stream, hadAnswer: boolean): void
+  /** Its server's requests are not answered. */
+  unanswered(ids: readonly RequestId[]): void
   /** While the process is about to end: disconnects an idle client, to come back elsewhere. */
   leaveIfIdle(): void
+  /** A stream or a call of it is over. */
+  settled(): void
   /** Ends the session for its client, which wants nothing more of it. */
   cancel(): void
 }
@@ -43,12 +48,12 @@ const MOST_UNDERWAY = 256 * 1024
 /** The same for answers of our own. A client that keeps asking and never reads is cut off. */
 const MOST_ANSWERS = 1024 * 1024
 
-export class Wire implements ReaderHost {
+export class Wire {
   /** Identifies the wire without keeping it in memory. */
   readonly key = Symbol()
   session: WireSession
   readonly transport: TransportLike
-  readonly #host: StreamsHost
+  readonly #host: InstanceParts
   /** The wire's own, and those whose streams were resumed here. */
   readonly #sessions = new Set<WireSession>()
   readonly #readers = new Set<WireReader>()
@@ -59,7 +64,7 @@ export class Wire implements ReaderHost {
   #isClosed = false
   #lastSent: Promise<void> = Promise.resolve()
 
-  constructor(transport: TransportLike, session: WireSession, host: StreamsHost) {
+  constructor(transport: TransportLike, session: WireSession, host: InstanceParts) {
     this.transport = transport
     this.session = session
     this.#host = host
@@ -88,7 +93,10 @@ export class Wire implements ReaderHost {
     return transport.start()
   }
 
-  /** If that fails, the wire is closed: its client comes back and gets the message again. */
+  /**
+   * If that fails, the wire is closed: its client comes back and gets the message again. `bytes`
+   * are counted until it is taken.
+   */
   async send(message: WireMessage, bytes = 0): Promise<void> {
     if (this.#isClosed) return
     this.#count(bytes)
@@ -183,6 +191,7 @@ export class Wire implements ReaderHost {
     if (session === this.session) await this.close()
   }
 
+  /** Whether so much is unsent that readers have to wait, until they are woken again. */
   get isFull(): boolean {
     return this.#underway >= MOST_UNDERWAY
   }
@@ -205,8 +214,8 @@ export class Wire implements ReaderHost {
     const { budget } = this.#host.table
     if (this.#isClosed) return
     this.#underway += bytes
-    if (bytes > 0) budget.reserve(bytes, true)
-    else budget.unreserve(-bytes)
+    if (bytes > 0) budget.holdAnyway('', bytes)
+    else budget.release('', -bytes)
   }
 
   #closed(): void {
@@ -216,26 +225,6 @@ export class Wire implements ReaderHost {
     for (const reader of [...this.#readers]) reader.close()
     for (const session of [...this.#sessions]) session.wireLost(this)
   }
-}
-
-/** The part of an instance that transports need. */
-export interface StreamsHost {
-  readonly table: StreamRegistry
-  readonly resumeInterval: ResumeInterval
-  /** `auto`: those that declare them. For others, it is as if not wrapped. */
-  readonly notifications: 'auto' | 'always' | 'never'
-  /** The process is about to end: nothing new is opened. */
-  readonly isClosing: boolean
-  /** A digest of a text, to be kept in its place. */
-  readonly hash: (text: string) => string
-  /** A line for `DEBUG=mcp-streams`. */
-  readonly debug: (format: string, ...args: unknown[]) => void
-  /** Counts and publishes what happened between a client and a stream. */
-  readonly count: (
-    name: 'resumed' | 'taken-over' | 'refused',
-    stream: Stream | Record | undefined,
-    reason?: string
-  ) => void
 }
 
 const NO_EVENTS = new Uint8Array(0)
@@ -252,15 +241,6 @@ export function isOfTransport({ sessionId }: { readonly sessionId: string | unde
   return sessionId?.startsWith(SESSION_ID) === true
 }
 
-/** What a reader needs of its wire. */
-interface ReaderHost {
-  /** Whether so much is unsent that readers have to wait, until they are woken again. */
-  readonly isFull: boolean
-  /** A wire that fails closes its readers. `bytes` are counted until it is taken. */
-  send(message: WireMessage, bytes: number): Promise<void>
-  readerClosed(reader: WireReader): void
-}
-
 interface WireReaderOptions {
   /** Requests of another session than the wire's get ids that cannot clash. */
   readonly isForeign: boolean
@@ -275,15 +255,10 @@ class WireReader implements Reader, SegmentReader {
   #isClosed = false
   #isPumping = false
   #hasSentEnd = false
-  readonly #wire: ReaderHost
+  readonly #wire: Wire
   readonly #options: WireReaderOptions
 
-  constructor(
-    stream: Stream | Record,
-    cursor: number,
-    wire: ReaderHost,
-    options: WireReaderOptions
-  ) {
+  constructor(stream: Stream | Record, cursor: number, wire: Wire, options: WireReaderOptions) {
     this.stream = stream
     this.#cursor = cursor
     this.#wire = wire

@@ -16,7 +16,7 @@ const SESSIONS = 50
 const WARM_UP = 200
 
 // Nobody waits for the sake of waiting: what is left is what a turn costs.
-const streams = { retry: 0, resumeInterval: { min: 0 }, handoffQuiet: 0 }
+const streams = { retry: 0, resumeInterval: { min: 0 } }
 
 export async function measureHandOff({ rounds, seconds, quick, only }) {
   const load = await start('asking-load.js')

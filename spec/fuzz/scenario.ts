@@ -98,7 +98,6 @@ function commonOptions(random: Random): McpStreamsOptions {
     keepAlive: random.pick([null, null, 5, 20]),
     disconnectAfter: random.pick([null, null, null, 15, 60]),
     handoff: random.pick(['auto', 'auto', 'always', 'never']),
-    handoffQuiet: random.pick([0, 5, 20]),
     handoffAfter: random.pick([20, 1000]),
     notifications: random.pick(['auto', 'auto', 'always']),
     primer: random.pick(['auto', 'auto', 'always', 'never']),

@@ -4,25 +4,19 @@ import {
   type Directory,
   type Elsewhere,
   type Here,
+  type LookUps,
   type NameKind,
   UNKNOWN
 } from '../../lib/streams/directory.js'
 
-interface Thing {
-  readonly text: string
-}
+/** It makes no difference what is found. */
+type Thing = never
 
 type LookUp = (name: string) => Here<Thing, Thing>
 
-/** Two kinds of names under which something is found: it makes no difference which they are. */
-export interface ContractLookUps {
-  readonly stream: LookUp
-  readonly ticket: LookUp
-}
-
 /** One instance: its directory, and what the specs put into it. */
 export interface DirectoryMember {
-  readonly directory: Directory<ContractLookUps>
+  readonly directory: Directory
   readonly newId: () => string
   readonly sessionOpened: (id: string) => void
   readonly sessionEnded: (id: string) => void
@@ -38,10 +32,10 @@ export interface DirectoryOptions {
 /** `create` makes an instance on the look-ups that it is given. */
 export function describeDirectory(
   name: string,
-  create: (lookUps: readonly ContractLookUps[]) => Promise<readonly DirectoryMember[]>,
+  create: (lookUps: readonly LookUps[]) => Promise<readonly DirectoryMember[]>,
   { members }: DirectoryOptions
 ): void {
-  const things = (): { kept: Map<string, Here<Thing, Thing>>; lookUps: ContractLookUps } => {
+  const things = (): { kept: Map<string, Here<Thing, Thing>>; lookUps: LookUps } => {
     const kept = new Map<string, Here<Thing, Thing>>()
     const lookUpOf =
       (kind: string): LookUp =>
@@ -64,7 +58,8 @@ export function describeDirectory(
       drop: (kind: string, id: string) => made[i]!.kept.delete(`${kind} ${id}`)
     }))
   }
-  const local = (text: string): Here<Thing, Thing> => ({ kind: 'local', value: { text } })
+  const thing = (text: string): Thing => ({ text }) as Thing
+  const local = (text: string): Here<Thing, Thing> => ({ kind: 'local', value: thing(text) })
   const HERE = { kind: 'here' }
   const ID_KINDS: readonly NameKind[] = ['stream', 'ticket', 'token', 'task']
 
@@ -79,10 +74,10 @@ export function describeDirectory(
 
     it('gives what is left of what is over', async () => {
       const [one] = await joined()
-      const id = one!.put('ticket', { kind: 'ended', value: { text: 'left' } })
+      const id = one!.put('ticket', { kind: 'ended', value: thing('left') })
       expect(await one!.directory.find('ticket', id)).toEqual({
         kind: 'ended',
-        value: { text: 'left' }
+        value: thing('left')
       })
     })
 

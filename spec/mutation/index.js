@@ -32,7 +32,7 @@ const { values, positionals } = parseArgs({
 const tree = fs.mkdtempSync(join(tmpdir(), 'mutation-'))
 process.on('exit', () => fs.rmSync(tree, { recursive: true, force: true }))
 process.on('SIGINT', () => process.exit(130))
-for (const name of ['lib', 'spec', 'package.json'])
+for (const name of ['.config', 'lib', 'spec', 'package.json'])
   fs.cpSync(name, join(tree, name), { recursive: true })
 fs.symlinkSync(resolve('node_modules'), join(tree, 'node_modules'))
 

@@ -4,13 +4,14 @@ import { objectIn } from '../../protocol/json-rpc.js'
 import {
   anything,
   type CallOptions,
+  checkCall,
   type RequestingClient,
+  requestOnce,
   type ResultSchema,
-  type ResumableResult,
-  type Sender
+  type ResumableResult
 } from '../requesting-client.js'
 import { abortWith, onAbort, pause } from '../waiting.js'
-import { checkCall, checkOption, isTime, NUMBER } from '../options.js'
+import { FINITE, FUNCTION } from '../options.js'
 import { FIRST_STATELESS_REVISION } from '../../protocol/revisions.js'
 import { pollDelay, taskIn, type TaskState, watchTask } from './follow-task.js'
 import { WATCH } from './task-calls.js'
@@ -43,13 +44,12 @@ export interface CallTaskOptions<Result extends object = ResumableResult> extend
   readonly resultSchema?: ResultSchema<Result> | undefined
 }
 
-interface TaskSender extends Sender {
+interface TaskSender extends RequestingClient {
   getServerCapabilities?(): unknown
   getNegotiatedProtocolVersion?(): string | undefined
   readonly transport?: { readonly protocolVersion?: string | undefined } | undefined
 }
 
-const CALLER = 'callTask'
 const METHOD_NOT_FOUND = -32601
 
 /**
@@ -73,14 +73,14 @@ export async function callTask<Result extends object = ResumableResult>(
   request: TaskRequest,
   options: CallTaskOptions<Result> = {}
 ): Promise<Result> {
-  checkCall(CALLER, [client, request, options], 'name')
+  checkCall('callTask', [client, request, options], 'name', {
+    onStatus: FUNCTION,
+    ttl: FINITE,
+    timeout: FINITE
+  })
   const { onStatus, ttl, signal, onprogress, resultSchema = anything(), ...others } = options
-  const isListener = onStatus === undefined || typeof onStatus === 'function'
-  checkOption(CALLER, 'onStatus', isListener, 'a function')
-  checkOption(CALLER, 'ttl', isTime(ttl), NUMBER)
-  checkOption(CALLER, 'timeout', isTime(others.timeout), NUMBER)
   const sender = client as TaskSender
-  const { controller, release } = abortWith(signal)
+  const { controller, stop } = abortWith(signal)
   const over = controller.signal
   const told: OnStatus = state =>
     notify(
@@ -90,16 +90,9 @@ export async function callTask<Result extends object = ResumableResult>(
   const heard = onprogress ?? (onStatus && (() => undefined))
   const patient = { timeout: LONGEST_TIMEOUT, ...others }
   const calling: Calling<Result> = {
-    // The SDK leaves a listener behind on the signal of each request.
-    ask: async (method, params, schema) => {
-      const { controller: own, release } = abortWith(over)
-      try {
-        const progress = method === CALL && heard !== undefined ? { onprogress: heard } : {}
-        const given = { ...patient, ...progress, signal: own.signal }
-        return await sender.request({ method, params }, schema, given)
-      } finally {
-        release()
-      }
+    ask: (method, params, schema) => {
+      const progress = method === CALL && heard !== undefined ? { onprogress: heard } : {}
+      return requestOnce(client, { method, params }, schema, { ...patient, ...progress }, over)
     },
     schema: resultSchema,
     onStatus: told,
@@ -110,7 +103,7 @@ export async function callTask<Result extends object = ResumableResult>(
     if (!hasTasks(sender)) return await calling.ask(CALL, request, resultSchema)
     const cancel = (taskId: string): void => {
       const cancellation = { method: 'tasks/cancel', params: { taskId } }
-      sender.request(cancellation, anything<object>(), {}).catch(() => undefined)
+      requestOnce(client, cancellation, anything<object>(), {}, undefined).catch(() => undefined)
     }
     return await callCore(calling, request, ttl, cancel)
   } catch (error) {
@@ -118,7 +111,7 @@ export async function callTask<Result extends object = ResumableResult>(
     over.throwIfAborted()
     throw error
   } finally {
-    release()
+    stop()
   }
 }
 
@@ -171,11 +164,11 @@ async function callCore<Result extends object>(
   const given = objectIn(created)['task']
   if (typeof objectIn(given)['taskId'] !== 'string') return created
   const first = taskIn(given)
-  const release = onAbort(signal, () => cancel(first.taskId))
+  const unlisten = onAbort(signal, () => cancel(first.taskId))
   try {
     return await follow(first, calling)
   } finally {
-    release()
+    unlisten()
   }
 }
 

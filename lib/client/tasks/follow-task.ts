@@ -4,7 +4,7 @@ import { memberTexts, writtenMessages } from '../../protocol/json-splice.js'
 import { STREAM_ERROR } from '../../protocol/errors.js'
 import { abortWith, onConnection, pause } from '../waiting.js'
 import { now } from '../../protocol/clock.js'
-import { isPassing, Refused, retrying } from '../retrying.js'
+import { isTemporary, Refused, retrying } from '../retrying.js'
 import type { ClientSettings } from '../options.js'
 import { readAhead } from '../send-again.js'
 import { byteString, discard, isEventStream, postInit } from '../stream-request.js'
@@ -199,14 +199,14 @@ export class TaskServer {
   async #ask(method: string, taskId: string, more: string, signal: AbortSignal): Promise<string> {
     const attempt = async (): Promise<Answer> => {
       // A controller of its own, so that silence ends only this attempt.
-      const { controller, release } = abortWith(signal)
+      const { controller, stop } = abortWith(signal)
       try {
         const sent = this.#request(method, taskId, more).then(init =>
           this.#send({ ...init, signal: controller.signal })
         )
         return await onConnection(controller, this.#settings.idleTimeout, sent)
       } finally {
-        release()
+        stop()
       }
     }
     const answer = await retrying(attempt, this.#settings, signal)
@@ -219,7 +219,7 @@ export class TaskServer {
     const { fetch, maxEventSize } = this.#settings
     const response = await fetch(this.#url, init)
     const { status } = response
-    if (isPassing(status)) {
+    if (isTemporary(status)) {
       discard(response)
       throw new Refused(response)
     }

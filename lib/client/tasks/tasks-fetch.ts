@@ -125,7 +125,7 @@ class Following {
     const { signal } = this.#gone
     let taskId = this.#call.again?.taskId
     // [SEP-2663] A task is cancelled by `tasks/cancel`; closing a connection does not cancel it.
-    const release = onAbort(this.#caller, () => {
+    const unlisten = onAbort(this.#caller, () => {
       if (taskId !== undefined) this.#server.cancel(taskId)
       this.#gone.abort(this.#caller?.reason)
     })
@@ -146,7 +146,7 @@ class Following {
     } catch (error) {
       if (!signal.aborted) say(failureOf(this.#call, error))
     }
-    release()
+    unlisten()
     // For a stream that its reader has cancelled, this does nothing.
     if (signal.aborted) controller.error(signal.reason)
     else controller.close()

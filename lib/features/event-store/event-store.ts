@@ -6,10 +6,9 @@ import { now } from '../../protocol/clock.js'
 import { isEventStreamType } from '../../protocol/media-types.js'
 import { type BlockFields, fieldOf, readFields } from '../../protocol/sse-fields.js'
 import { withoutIds } from '../../protocol/sse-lines.js'
-import type { ByteBudget } from '../../streams/event-log.js'
+import type { Counter } from '../../streams/budget.js'
 import { outsideOfCalls, Timer } from '../../streams/timer.js'
-import { resumeAtEndpoint } from '../../endpoint/endpoint-client.js'
-import type { Feature } from '../../endpoint/feature.js'
+import { sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import type {
   EndpointEventStore,
   InstanceParts,
@@ -21,8 +20,7 @@ import { isPlainEncoding } from '../../http/response-headers.js'
 
 type ClientsRequest = Parameters<EndpointEventStore['follow']>[1]
 
-export class EventStore implements Feature, EndpointEventStore {
-  readonly eventStore: EndpointEventStore = this
+export class EventStore implements EndpointEventStore {
   readonly isLeft: boolean
   readonly #parts: InstanceParts
 
@@ -31,8 +29,6 @@ export class EventStore implements Feature, EndpointEventStore {
     this.isLeft = ids === 'leave'
     this.#parts = parts
   }
-
-  // EndpointEventStore
 
   follow(run: NumberedRun, request: ClientsRequest, handler: HandlerContext): NumberedEvents {
     return new EndpointResumption(this.#parts, run, request, handler)
@@ -181,8 +177,9 @@ class EndpointResumption implements NumberedEvents {
     try {
       const { req, revision } = this.#request
       const { signal } = this.#abort
-      const options = { lastEventId: lastId, signal, sessionId: this.#sessionId, revision }
-      this.#answered(await resumeAtEndpoint(req, options))
+      const headers = ['Last-Event-ID', lastId]
+      const options = { headers, signal, sessionId: this.#sessionId, revision }
+      this.#answered(await sendToEndpoint(req, undefined, options))
     } catch (error) {
       this.#parts.debug('the endpoint has closed its stream, and does not go on: %o', error)
       this.#tryAgain()
@@ -197,7 +194,7 @@ class EndpointResumption implements NumberedEvents {
     if (statusCode === 200 && isStream) return this.#read(response)
     response.destroy()
     this.#parts.debug('the endpoint has closed its stream, and goes on with %d', statusCode)
-    if (isPassing(statusCode)) this.#tryAgain()
+    if (isTemporary(statusCode)) this.#tryAgain()
     else this.#refused()
   }
 
@@ -233,7 +230,7 @@ class EndpointResumption implements NumberedEvents {
 }
 
 /** The endpoint has not noticed its own end, or is overloaded. */
-function isPassing(status: number): boolean {
+function isTemporary(status: number): boolean {
   return status === 409 || status === 429 || status >= 500
 }
 
@@ -244,7 +241,7 @@ function isPassing(status: number): boolean {
  */
 class SeenIds {
   readonly #ids = new Set<string>()
-  readonly #budget: ByteBudget
+  readonly #budget: Counter
   readonly #owner: string
   #size = 0
   /** There were more. */
@@ -253,7 +250,7 @@ class SeenIds {
   /** What comes has come before, as far as the last id. */
   #isReplay = false
 
-  constructor(budget: ByteBudget, owner: string) {
+  constructor(budget: Counter, owner: string) {
     this.#budget = budget
     this.#owner = owner
   }
@@ -281,12 +278,12 @@ class SeenIds {
   }
 
   clear(): void {
-    this.#budget.unreserve(this.#size, this.#owner)
+    this.#budget.release(this.#owner, this.#size)
     this.#size = 0
     this.#ids.clear()
   }
 
   #reserve(size: number): boolean {
-    return this.#budget.reserve(size, false, this.#owner)
+    return this.#budget.hold(this.#owner, size)
   }
 }

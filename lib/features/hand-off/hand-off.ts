@@ -25,19 +25,18 @@ export function retryAtWill(retry: number | null, { min }: ResumeInterval): numb
   return Math.max(highest, Math.round(min * 1000))
 }
 
+/** Milliseconds without an event after which a client that follows links is given its turn. */
+export const QUIET = 50
+
 /** When a stream that has asked its client stops for the answers. */
 export class HandOffTimes implements HandOffRules {
-  readonly #quiet: number
   readonly #after: number
 
   /**
-   * Milliseconds of quiet.
-   *
-   * @param quiet for a client that follows links.
-   * @param after for any other: it is disconnected, and shows by how it comes back.
+   * @param after milliseconds without an event after which any other client is disconnected, and
+   * shows by how it comes back.
    */
-  constructor(quiet: number, after: number) {
-    this.#quiet = quiet
+  constructor(after: number) {
     this.#after = after
   }
 
@@ -61,7 +60,7 @@ export class HandOffTimes implements HandOffRules {
     const isRunning = kind === 'request' && state === 'live' && !isClosing
     // The first reader must have begun before it can be sent away.
     if (!isRunning || profile.handoff === 'never' || readers.count === 0) return undefined
-    if (this.isForClient(stream)) return this.#quiet
+    if (this.isForClient(stream)) return QUIET
     // Once: a client that comes back to the endpoint sends its answers there, and one that has
     // answered a ping may not come back at all.
     const isTried = stream.answersDirectly || readers.count > 1
@@ -71,7 +70,6 @@ export class HandOffTimes implements HandOffRules {
 
 export class HandOff implements Feature, Turns {
   readonly triggers = { traits: ['answers'] as const }
-  readonly turns: Turns = this
 
   /** Answers to our pings, or that the endpoint has got already: accepted, and not passed on. */
   byMessage(context: RequestContext): Answer | undefined {

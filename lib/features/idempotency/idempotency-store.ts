@@ -1,4 +1,5 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
+import { Budget, timesTheRest } from '../../streams/budget.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import { type Here, type Keeper, type KeptValue, UNKNOWN } from '../../streams/directory.js'
 import { FairStore } from '../../streams/fair-store.js'
@@ -7,7 +8,6 @@ import { WhenIdle } from '../../streams/when-idle.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-call.js'
 import {
-  CallRoom,
   type IdempotencyHost,
   IdempotentRequest,
   type KeyedRequest,
@@ -35,7 +35,8 @@ export interface IdempotencyLimits {
 
 export class IdempotencyStore implements IdempotencyHost {
   abandonments: DueQueue
-  readonly room: CallRoom
+  readonly alone: Budget
+  readonly held: Budget
   readonly longestAnswer: number
   readonly #parts: InstanceParts
   readonly #limits: IdempotencyLimits
@@ -55,10 +56,9 @@ export class IdempotencyStore implements IdempotencyHost {
     this.#limits = limits
     this.abandonments = new DueQueue(limits.abandonAfter)
     this.#sweep = new Sweep(sweepPeriod(ttl), () => this.#expire())
-    this.room = new CallRoom(maxCalls, maxBytes, () => {
-      parts.debug('call under a key given up: no client, and as much is held already as may be')
-      parts.count('refused', undefined, 'full')
-    })
+    // Something is left for owners that have little.
+    this.alone = new Budget(maxCalls, { mostOfOwner: timesTheRest(1) })
+    this.held = new Budget(maxBytes, { mostOfOwner: timesTheRest(1) })
     this.longestAnswer = Math.min(LONGEST_ANSWER, maxBytes)
     this.#settled = new FairStore({
       maxSize: maxCalls,
@@ -100,7 +100,7 @@ export class IdempotencyStore implements IdempotencyHost {
 
   /** Bytes of answers that are kept, and of what is held of running calls. */
   get bytes(): number {
-    return this.#answered.size + this.#refused.size + this.room.bytes
+    return this.#answered.size + this.#refused.size + this.held.taken
   }
 
   /** Total of answers that were evicted before their time was over. */
@@ -135,7 +135,7 @@ export class IdempotencyStore implements IdempotencyHost {
   }
 
   /** Resolves when all calls have been answered. */
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 
@@ -145,6 +145,12 @@ export class IdempotencyStore implements IdempotencyHost {
   }
 
   // IdempotencyHost
+
+  refused(): void {
+    const { debug, count } = this.#parts
+    debug('call under a key given up: no client, and as much is held already as may be')
+    count('refused', undefined, 'full')
+  }
 
   settled({ key, owner, hash }: KeyedRequest, outcome: KeyedOutcome, isUnread: boolean): void {
     this.#running.delete(key)

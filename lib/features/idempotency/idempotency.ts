@@ -2,14 +2,13 @@
 // Internet-Draft of the IETF, draft-ietf-httpapi-idempotency-key-header): the endpoint runs once,
 // and the client gets the response of the first, or its stream. By its key, it can cancel a call
 // before its response (`DELETE ?stream=<key>`).
-import { createHash } from 'node:crypto'
 import { label } from '../../protocol/event-id.js'
 import { isComparable } from '../../protocol/json-bounds.js'
 import { compactJson } from '../../protocol/json-text.js'
 import { streamParameters } from '../../protocol/link-header.js'
 import { isKnown, type Here, type KeptValue, UNKNOWN } from '../../streams/directory.js'
-import { headerOf } from '../../access/guards.js'
-import { canAnswer, guarded, noContent, refuse } from '../../http/reply.js'
+import { hashOf, headerOf } from '../../access/guards.js'
+import { canAnswer, claim, guarded, noContent, refuse } from '../../http/reply.js'
 import type {
   Answer,
   CallKeys,
@@ -19,16 +18,16 @@ import type {
   KeptKeyedCall
 } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import type { Keyed, KeyedOutcome } from '../../endpoint/keyed-call.js'
+import type { Keyed, KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-call.js'
 import { streamNamesIn } from '../../endpoint/mcp-request.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
+import { responseSink } from '../../endpoint/response-sink.js'
 import { followTurn } from '../../routes/resume.js'
 import { cancelStream, findNamed, tellCancelled } from '../../routes/stream-url.js'
 import { reportEvicted } from '../../routes/report-evicted.js'
 import { type IdempotencyLimits, IdempotencyStore, keptOutcomeIn } from './idempotency-store.js'
 import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
-import { repeatAnswer } from './recorded-answer.js'
 
 /** Shorter keys may be guessed, so they prove nothing about who sends them, and are ignored. */
 const SHORTEST_KEY = 16
@@ -37,7 +36,6 @@ const LONGEST_KEY = 256
 export class Idempotency implements Feature, CallKeys {
   /** A POST under a key; and a call that is cancelled by it. */
   readonly triggers = { headers: ['idempotency-key'], verbs: ['DELETE'] }
-  readonly keys: CallKeys = this
   readonly #parts: InstanceParts
   readonly #store: IdempotencyStore
 
@@ -110,7 +108,7 @@ export class Idempotency implements Feature, CallKeys {
     this.#store.beginClosing(milliseconds)
   }
 
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#store.whenIdle()
   }
 
@@ -138,7 +136,7 @@ export class Idempotency implements Feature, CallKeys {
     const key = this.keyOf(context)
     if (key === undefined) return undefined
     const json = context.isUnread ? undefined : comparableText(context)
-    const hash = json && createHash('sha256').update(json).digest('base64url')
+    const hash = json && hashOf(json)
     return { key, hash, size: context.memory }
   }
 
@@ -234,4 +232,23 @@ async function attachAgain(context: RequestContext, streamId: string): Promise<v
   if (found.value.isKept && found.value.first === 1)
     followTurn(context, found, 0, { id: streamId, start: 0 })
   else reportEvicted(context, found.value, 0)
+}
+
+const OF_FIRST_BODY = /^(?:content-length|trailer|transfer-encoding)$/i
+const WITHOUT_BODY = [204, 304]
+
+/** Gives a recorded answer again. */
+function repeatAnswer(
+  { instance, req, res, owner }: RequestContext,
+  { status, headers, body }: RecordedAnswer
+): void {
+  if (!claim(res)) return
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && !OF_FIRST_BODY.test(name)) res.setHeader(name, value)
+  // Without a length, the body would end with the connection, and a cut would look like its end.
+  if (status >= 200 && !WITHOUT_BODY.includes(status)) res.setHeader('Content-Length', body.length)
+  res.writeHead(status)
+  // All that it is given to share its bytes.
+  const answer = { key: body, parts: [body] }
+  instance.connections.outgoing.write(responseSink(req, res), owner, answer)
 }

@@ -1,11 +1,19 @@
 // One call under its `Idempotency-Key`: who waits for it, and what became of it.
 import type { ServerResponse } from 'node:http'
 import type { RequestId } from '../../protocol/json-rpc.js'
-import type { Keyed, KeyedOutcome, KeyedRun, RecordedRun } from '../../endpoint/keyed-call.js'
+import type {
+  Keyed,
+  KeyedCall,
+  KeyedOutcome,
+  KeyedRun,
+  RecordedAnswer,
+  RecordedRun
+} from '../../endpoint/keyed-call.js'
+import { BodyWatch } from '../../http/body-watch.js'
 import { patchedResponse } from '../../http/patched-response.js'
+import { foldHeaders, headersIn } from '../../http/response-headers.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
-import { Quota } from '../../streams/quota.js'
-import { AnswerRecorder, type RecordedCall } from './recorded-answer.js'
+import type { Budget } from '../../streams/budget.js'
 
 export const LOST: KeyedOutcome = { kind: 'lost' }
 
@@ -26,15 +34,20 @@ export interface KeyedRequest extends Keyed {
 export interface IdempotencyHost {
   /** Calls without a client, until they are abandoned. */
   readonly abandonments: DueQueue
-  readonly room: CallRoom
+  /** How many of them there are. */
+  readonly alone: Budget
+  /** Bytes of their requests, and of answers that are not whole. */
+  readonly held: Budget
   /** Bytes of one answer that are recorded. */
   readonly longestAnswer: number
+  /** A call cannot go on without its client. */
+  refused(): void
   /** `isUnread`: no client waits for the outcome. */
   settled(request: KeyedRequest, outcome: KeyedOutcome, isUnread: boolean): void
 }
 
 /** A call that has not been answered. Its request may be large, and is dropped then. */
-export class IdempotentRequest implements RecordedCall {
+export class IdempotentRequest implements KeyedCall {
   readonly #host: IdempotencyHost
   #request: KeyedRequest | undefined
   readonly hash: string | undefined
@@ -81,11 +94,12 @@ export class IdempotentRequest implements RecordedCall {
     patchedResponse(res).watch(recorder)
   }
 
+  /** More of its answer is recorded. `false`: there is no room for it. */
   grow(bytes: number): boolean {
     const recorded = this.#recorded + bytes
-    const { longestAnswer, room } = this.#host
+    const { longestAnswer, held } = this.#host
     if (this.#request === undefined || recorded > longestAnswer) return false
-    if (!room.grow(this.#request.owner, bytes)) return false
+    if (!held.hold(this.#request.owner, bytes)) return false
     this.#recorded = recorded
     return true
   }
@@ -106,10 +120,8 @@ export class IdempotentRequest implements RecordedCall {
   awaitClients(): void {
     const request = this.#request
     if (request === undefined || this.#waiting.size > 0) return
-    const { abandonments, room } = this.#host
-    if (this.#abandonment === undefined && !room.hold(request.owner, request.size))
-      return this.abandon()
-    abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
+    if (this.#abandonment === undefined && !this.#hold(request)) return this.abandon()
+    this.#host.abandonments.add((this.#abandonment ??= new Waiting(() => this.abandon())))
   }
 
   abandon(): void {
@@ -128,7 +140,7 @@ export class IdempotentRequest implements RecordedCall {
     this.#release(request)
     // A stream keeps its events itself, and what is lost is not kept.
     this.#recording?.stop()
-    this.#host.room.shrink(request.owner, this.#recorded)
+    this.#host.held.release(request.owner, this.#recorded)
     this.#recording = this.#run = undefined
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
@@ -137,54 +149,78 @@ export class IdempotentRequest implements RecordedCall {
     return run
   }
 
+  /** It goes on without a client. `false`: there is no room. */
+  #hold({ owner, size }: KeyedRequest): boolean {
+    const { alone, held } = this.#host
+    if (alone.has(owner, 1) && held.hold(owner, size)) return alone.hold(owner, 1)
+    this.#host.refused()
+    return false
+  }
+
   /** The call is no longer held for a client that may come back. */
   #release(request: KeyedRequest): void {
     if (this.#abandonment === undefined) return
     this.#abandonment.stop()
     this.#abandonment = undefined
-    this.#host.room.release(request.owner, request.size)
+    this.#host.alone.release(request.owner, 1)
+    this.#host.held.release(request.owner, request.size)
   }
 }
 
-/** What unanswered calls hold: something is left for owners that have little. */
-export class CallRoom {
-  readonly #calls: Quota
-  readonly #bytes: Quota
-  readonly #onFull: () => void
+type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
 
-  /** @param onFull called when a call cannot go on without its client. */
-  constructor(maxCalls: number, maxBytes: number, onFull: () => void) {
-    this.#calls = new Quota(maxCalls)
-    this.#bytes = new Quota(maxBytes)
-    this.#onFull = onFull
+/** Records an answer while it is given. */
+class AnswerRecorder extends BodyWatch {
+  readonly #call: IdempotentRequest
+  readonly #res: ServerResponse
+  readonly #run: RecordedRun
+  #head: RecordedHead | undefined
+
+  constructor(call: IdempotentRequest, res: ServerResponse, run: RecordedRun) {
+    super()
+    this.#call = call
+    this.#res = res
+    this.#run = run
   }
 
-  get bytes(): number {
-    return this.#bytes.taken
+  override head(args: readonly unknown[]): void {
+    if (!this.#call.isSettled) this.#head = this.#read(args[0], headersIn(args))
   }
 
-  /** Goes on without a client, with its request of `size` bytes. `false`: no room. */
-  hold(owner: string, size: number): boolean {
-    const hasPlace = this.#calls.take(owner, 1)
-    if (hasPlace && this.grow(owner, size)) return true
-    if (hasPlace) this.#calls.release(owner, 1)
-    this.#onFull()
-    return false
+  override destroyed(): void {
+    this.#call.abandon()
   }
 
-  /** A client waits for the call again, or the call is over. */
-  release(owner: string, size: number): void {
-    this.#calls.release(owner, 1)
-    this.shrink(owner, size)
+  override stop(): void {
+    this.#head = undefined
+    super.stop()
   }
 
-  /** More of an answer has been recorded. `false`: there is no room for it. */
-  grow(owner: string, bytes: number): boolean {
-    return this.#bytes.take(owner, bytes)
+  protected mayKeep(_size: number, more: number): boolean {
+    const hasRoom = this.#call.grow(more)
+    if (!hasRoom) process.nextTick(() => this.#call.giveUp())
+    return hasRoom
   }
 
-  /** So much of an answer has been dropped, or is kept elsewhere. */
-  shrink(owner: string, bytes: number): void {
-    this.#bytes.release(owner, bytes)
+  protected whole(body: Buffer): void {
+    process.nextTick(() => this.#settle(body))
+  }
+
+  /** @param status as Node takes it: a number, or digits. */
+  #read(status: unknown, given?: unknown): RecordedHead {
+    // Before anything in front of us, such as compression, adds its own.
+    const headers = { ...this.#res.getHeaders() }
+    foldHeaders(given, {
+      setHeader: (name, value) => (headers[name.toLowerCase()] = value)
+    })
+    return { status: Number(status), headers }
+  }
+
+  /** Only now is it known whether a response without an explicit head is a stream. */
+  #settle(body: Buffer): void {
+    if (this.#call.isSettled) return
+    const head = this.#head ?? this.#read(this.#res.statusCode)
+    this.#call.settle({ kind: 'answer', ...head, body })
+    this.#run.untakenEnded()
   }
 }

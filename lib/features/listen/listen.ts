@@ -82,8 +82,8 @@ class SecondListener implements SecondChannel {
     const { wire } = response
     if (wire.isOver) return
     wire.replaceHead('text/event-stream', () => {
-      setSessionHeader(context, channel.sessionId, wire)
-      setStreamHeaders(context, channel.id, wire)
+      setSessionHeader(context, channel.sessionId, wire.patched)
+      setStreamHeaders(context, channel.id, wire.patched)
     })
     const profile = context.profileOn(channel)
     const connection = attach(context.instance, channel, startOf(channel), wire, profile)
@@ -96,15 +96,15 @@ class SecondListener implements SecondChannel {
 class RefusalCapture implements Capture {
   readonly isFull = false
   readonly #response: ResponseCapture
-  readonly #begin: () => void
+  readonly #follow: () => void
 
-  constructor(response: ResponseCapture, begin: () => void) {
+  constructor(response: ResponseCapture, follow: () => void) {
     this.#response = response
-    this.#begin = begin
+    this.#follow = follow
   }
 
   begin(): void {
-    this.#begin()
+    this.#follow()
   }
 
   write(): boolean {

@@ -4,7 +4,6 @@ import { now } from '../../protocol/clock.js'
 import { DueQueue, Waiting } from '../../streams/due-queue.js'
 import { isObject, type RequestId } from '../../protocol/json-rpc.js'
 import { encodeMessage } from '../../protocol/sse-writer.js'
-import type { Feature } from '../../endpoint/feature.js'
 import type { CallProgress, ProgressReports } from '../../endpoint/instance-parts.js'
 import type { Stream } from '../../streams/stream.js'
 
@@ -15,8 +14,7 @@ interface ProgressSettings {
   readonly every: number
 }
 
-export class Progress implements Feature, ProgressReports {
-  readonly progress: ProgressReports = this
+export class Progress implements ProgressReports {
   readonly after: number
   readonly first: DueQueue
   readonly next: DueQueue
@@ -26,8 +24,6 @@ export class Progress implements Feature, ProgressReports {
     this.first = new DueQueue(after)
     this.next = new DueQueue(every)
   }
-
-  // ProgressReports
 
   begin(
     stream: Stream,

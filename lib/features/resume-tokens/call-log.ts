@@ -66,7 +66,7 @@ export class CallLog {
   /** The sequences of the parts and the end that no request has been answered with yet. */
   #due: number[] = []
   /** A fault is not in the log: its sequence is the one after the last event. */
-  #end: number | undefined
+  #endsAt: number | undefined
   #fault: StreamFault | undefined
   /** The answer, while it is handed to the requests that wait for it: they need not read it. */
   #answer: WrittenAnswer | undefined
@@ -86,24 +86,24 @@ export class CallLog {
   }
 
   get isAtEnd(): boolean {
-    return this.#end !== undefined && this.#due[0] === this.#end
+    return this.#endsAt !== undefined && this.#due[0] === this.#endsAt
   }
 
   get final(): WrittenAnswer | undefined {
     if (this.#fault !== undefined) return faultAnswer(this.#fault)
-    const kept = this.#kept.event(this.#end ?? 0)
+    const kept = this.#kept.event(this.#endsAt ?? 0)
     return this.#answer ?? (kept && decodeAnswer(kept))
   }
 
   /** The same as it is kept. */
   get written(): Uint8Array | undefined {
     return this.#fault === undefined
-      ? this.#kept.event(this.#end ?? 0)
+      ? this.#kept.event(this.#endsAt ?? 0)
       : encodeAnswer(faultAnswer(this.#fault))
   }
 
   isFinal(place: number | undefined): boolean {
-    return place !== undefined && place === this.#end
+    return place !== undefined && place === this.#endsAt
   }
 
   append({ message, text }: WrittenMessage): void {
@@ -117,7 +117,7 @@ export class CallLog {
 
   finish(answer: WrittenAnswer): void {
     if (!this.#appendDue(encodeAnswer(answer))) return
-    this.#end = this.#stream.last
+    this.#endsAt = this.#stream.last
     this.#answer = answer
     this.#stream.producerEnded()
     this.#answer = undefined
@@ -125,8 +125,8 @@ export class CallLog {
 
   failed(fault: StreamFault): void {
     this.#fault = fault
-    this.#end = this.#stream.last + 1
-    if (this.#due.at(-1) !== this.#end) this.#due.push(this.#end)
+    this.#endsAt = this.#stream.last + 1
+    if (this.#due.at(-1) !== this.#endsAt) this.#due.push(this.#endsAt)
   }
 
   takeDue(): number {
@@ -158,7 +158,7 @@ export class CallLog {
   }
 
   /** Drops what was passed on, but for open requests, and `given`, which may have been lost. */
-  release(given: number | undefined): void {
+  dropPassedOn(given: number | undefined): void {
     const stream = this.#stream
     const { log, openRequests, record, last } = stream
     const next = given || this.#due[0] || Infinity

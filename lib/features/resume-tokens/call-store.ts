@@ -150,7 +150,7 @@ export class CallStore implements CallHost<Call> {
     this.#streams.beginClosing(abandonAfter)
   }
 
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#streams.running.whenCallsOver()
   }
 

@@ -21,7 +21,7 @@ export interface CallEndpoint {
   /** There is room for more of its messages. */
   drain(): void
   /** Nothing more is wanted of it. */
-  leave?(): void
+  callEnded?(): void
   /** The client has cancelled the call; `by`: the request that says so, if known. */
   cancelled?(by?: IncomingMessage): void
 }
@@ -171,13 +171,13 @@ export class Call extends SoleReader implements Producer {
     // It would keep the client's request and response in memory.
     this.endpoint = undefined
     endpoint?.drain()
-    endpoint?.leave?.()
+    endpoint?.callEnded?.()
   }
 
   /** Passes messages on while there is room for them, and then answers if the call is over. */
   wake(said?: readonly Message[]): void {
     this.#log.passOn(this.#step, said?.[0])
-    this.#log.release(this.#step.answeredWith)
+    this.#log.dropPassedOn(this.#step.answeredWith)
     if (this.stream.isEnded && this.#step.isWaitedFor && !this.#step.isFull) this.#answer()
   }
 
@@ -216,7 +216,7 @@ export class Call extends SoleReader implements Producer {
     }
     const answer = this.#isDelivered ? this.#log.final : this.#interimAt(step.answeredWith)
     if (answer !== undefined) step.answer(answer)
-    this.#log.release(step.answeredWith)
+    this.#log.dropPassedOn(step.answeredWith)
     this.#rest()
   }
 

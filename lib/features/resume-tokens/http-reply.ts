@@ -171,7 +171,7 @@ export class HttpReply implements CallReply, Producer {
     this.#isOver = true
     const size = sizeOf(answer)
     const all: readonly Header[] = size > 0 ? [...headers, ['Content-Length', size]] : headers
-    this.#settle(status, type, all, answer)
+    this.#keepAnswer(status, type, all, answer)
     this.#guarded(() => {
       const { wire } = this.#response
       const setHeaders = (): void => all.forEach(([name, value]) => wire.setHeader(name, value))
@@ -240,7 +240,7 @@ export class HttpReply implements CallReply, Producer {
   }
 
   /** Records the answer for a client that sends the request again. */
-  #settle(
+  #keepAnswer(
     status: number,
     type: string | undefined,
     headers: readonly Header[],
@@ -251,11 +251,11 @@ export class HttpReply implements CallReply, Producer {
     const body = Buffer.concat(parts)
     const added = headers.map(([name, value]) => [name.toLowerCase(), value] as const)
     const all = { ...res.getHeaders(), 'content-type': type, ...Object.fromEntries(added) }
-    this.#settled({ kind: 'answer', status, headers: all, body })
+    this.#settle({ kind: 'answer', status, headers: all, body })
   }
 
   /** It can be asked for again: the request is not held under its key any more. */
-  #settled(outcome: KeyedOutcome): void {
+  #settle(outcome: KeyedOutcome): void {
     this.#context.keyed?.settle(outcome)
     if (this.#response.wire.isGone) this.#response.connectionClosed()
   }
@@ -283,10 +283,10 @@ export class HttpReply implements CallReply, Producer {
       withdrawPreference(res)
       keyed.giveUp()
     }
-    const hasHead = this.#sendHead(200, 'text/event-stream', () => client.setHeaders(wire))
+    const hasHead = this.#sendHead(200, 'text/event-stream', () => client.setHeaders(wire.patched))
     if (stream === undefined) return wire.onDrain(() => this.#drained())
     client.log(stream)
-    if (!stream.isEphemeral) this.#settled({ kind: 'stream', streamId: stream.id })
+    if (!stream.isEphemeral) this.#settle({ kind: 'stream', streamId: stream.id })
     if (hasHead) client.connect(wire)?.flush()
   }
 

@@ -40,8 +40,11 @@ export function interimOf(method: string, revision: string | undefined): Interim
 /** Methods whose clients can be told to come again. */
 export const SHED_METHODS = ['tools/call', 'prompts/get', 'resources/read']
 
-/** The greatest number of rounds that is sent along with the endpoint's own state. */
-export const MOST_ROUNDS = 1000
+/**
+ * How often a client is told to come again: official ones send a request ten times more at the
+ * most. Rounds that the endpoint asks for itself count.
+ */
+export const MOST_ROUNDS = 9
 
 /** What we wrote: the token of a call, or the endpoint's own state with the rounds so far. */
 type RequestState =

@@ -4,7 +4,6 @@ import { revisionIn } from '../../protocol/envelope.js'
 import { isRequestId, type Message, type RequestMessage } from '../../protocol/json-rpc.js'
 import { isStateless } from '../../protocol/revisions.js'
 import { declaresStreams } from '../../protocol/stream-messages.js'
-import type { TokensForWires, WireTokens } from '../../protocol/shared-wire.js'
 import type {
   Answer,
   Feature,
@@ -31,7 +30,14 @@ import {
 } from './token-request.js'
 import type { CallStore } from './call-store.js'
 import { addHints } from './duration-hints.js'
-import { comeAgain, interimOf, mayBeShed, requestStateOf, SHED_METHODS } from './interim-result.js'
+import {
+  comeAgain,
+  interimOf,
+  mayBeShed,
+  MOST_ROUNDS,
+  requestStateOf,
+  SHED_METHODS
+} from './interim-result.js'
 import { HttpReply } from './http-reply.js'
 import { Call } from './call.js'
 import { refusalOf } from './token-fault.js'
@@ -40,15 +46,13 @@ import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 
 export class ResumeTokens implements Feature {
   readonly triggers: Triggers
-  readonly onWires: { readonly tokens: TokensForWires }
+  readonly onWires: { readonly tokens: TokenCalls }
   readonly #calls: TokenCalls
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     this.triggers = triggersFor(settings)
     this.#calls = new TokenCalls(parts, settings)
-    let onWires: WireTokens | undefined
-    const by = (make: (calls: object) => WireTokens): WireTokens => (onWires ??= make(this.#calls))
-    this.onWires = { tokens: { by } }
+    this.onWires = { tokens: this.#calls }
     parts.outcomes.add(outcome => this.#store.noteOutcome(outcome))
   }
 
@@ -101,7 +105,7 @@ export class ResumeTokens implements Feature {
     this.#store.beginClosing(milliseconds)
   }
 
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#store.whenIdle()
   }
 
@@ -203,12 +207,11 @@ export class ResumeTokens implements Feature {
     answerJson(res, 200, refusalOf(null, 'token-invalid'))
   }
 
-  /** After `maxRounds`, its client would not send it again: it waits with its connection. */
+  /** After so many rounds, its client would not send it again: it waits with its connection. */
   #waitOf(call: Call, ask: Ask): number {
     const { rounds } = call
     if (rounds === undefined) return waitOf(this.#calls.settings, ask)
-    const { shedAfter, maxRounds } = this.#calls.settings
-    return rounds < maxRounds ? (shedAfter ?? 0) : LONGEST_TIMEOUT
+    return rounds < MOST_ROUNDS ? (this.#calls.settings.shedAfter ?? 0) : LONGEST_TIMEOUT
   }
 
   /** Refuses a batch (2025-03-26) as a whole: the endpoint cannot be given a part of it. */

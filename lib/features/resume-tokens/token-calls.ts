@@ -66,7 +66,6 @@ export interface ResumeTokensSettings {
   readonly areOn: boolean
   /** Milliseconds after which a client of 2026-07-28 is told to come again; `null`: never. */
   readonly shedAfter: number | null
-  readonly maxRounds: number
   /** Milliseconds until a token is given, if the request does not say how long it waits. */
   readonly after: number
   readonly offer: 'asked' | 'always'

@@ -1,7 +1,7 @@
 // What a request says about resume tokens, and the same request without it.
-import { createHash } from 'node:crypto'
 import { isComparable } from '../../protocol/json-bounds.js'
 import { metaOf as metaIn } from '../../protocol/envelope.js'
+import { hashOf } from '../../access/guards.js'
 import { isObject, isRequest, type Message, paramsOf } from '../../protocol/json-rpc.js'
 import { longNumbers, partsOf } from '../../protocol/json-text.js'
 import { respondAsync } from '../../protocol/prefer.js'
@@ -95,9 +95,7 @@ export function parametersOf(message: Message, text: string | undefined): string
   if (!isComparable(params)) return undefined
   const known = JSON.stringify(without(params, [...TOKEN_META, PROGRESS]), sorted)
   const exact = text === undefined || longNumbers(text).length === 0 ? [] : exactIn(text)
-  return createHash('sha256')
-    .update([known, ...exact].join(' '))
-    .digest('base64url')
+  return hashOf([known, ...exact].join(' '))
 }
 
 /** Members in one order, for `JSON.stringify`. */

@@ -88,7 +88,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     this.#run.collector = call
     this.#run.goesOnIn(call.stream)
     this.#run.run()
-    if (call.stream.isEnded) this.leave()
+    if (call.stream.isEnded) this.callEnded()
     else call.endpoint = this
   }
 
@@ -109,7 +109,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   }
 
   /** An endpoint that has answered is given time to end its response. */
-  leave(): void {
+  callEnded(): void {
     const isEnding = this.#answer?.isAnswered === true && !this.#isOver
     this.#answer?.drop()
     if (!isEnding) return this.response.release()
@@ -122,7 +122,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     // The client's own cancellation names an id that an endpoint with sessions does not know.
     if (session === undefined) return
     const message = cancellation(this.#askedAs, 'The client has cancelled the request')
-    void tellEndpoint(this.#calls.parts, by, message, { sessionId: session })
+    void tellEndpoint(this.#calls.parts.debug, by, message, { sessionId: session })
   }
 
   // AnswerListener

@@ -1,5 +1,6 @@
 // Resume tokens in sessions on wires.
 import { nanoid } from 'nanoid'
+import { hashOf } from '../../access/guards.js'
 import { revisionIn } from '../../protocol/envelope.js'
 import {
   cancellation,
@@ -10,14 +11,7 @@ import {
   type RequestId,
   type RequestMessage
 } from '../../protocol/json-rpc.js'
-import {
-  isOurId,
-  OUR_ID,
-  type SessionTokens,
-  type TokensHost,
-  type WireMessage,
-  type WireTokens
-} from '../../protocol/shared-wire.js'
+import { isOurId, OUR_ID, type WireMessage } from '../../protocol/shared-wire.js'
 import type { WrittenMessage } from '../../protocol/json-splice.js'
 import { foreignId, parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
 import { HandlerContext, runInContext } from '../../http/handler-context.js'
@@ -43,7 +37,19 @@ const ON_WIRES = '\0wires'
 /** How many `tools/list` requests are remembered, to add hints to their answers. */
 const MOST_LISTS = 100
 
-export class WiresTokens implements WireTokens {
+/** A session on a wire, for the tokens of its client. */
+export interface TokensHost {
+  readonly owner: string
+  /** Gives the server a message as if its client had sent it. */
+  sendToServer(message: WireMessage, extra: unknown): void
+  /** Sends what belongs to the client's request. Rejects if there is no wire. */
+  sendToClient(message: WireMessage, requestId: RequestId | undefined): Promise<void>
+  /** Says that a call has ended, because the session may have been kept for it alone. */
+  settled(): void
+}
+
+/** Resume tokens on all wires (the Resuming draft is independent of transports). */
+export class WiresTokens {
   readonly tokens: TokenCalls
   readonly running = new Map<string, WireCall>()
 
@@ -52,7 +58,7 @@ export class WiresTokens implements WireTokens {
   }
 
   join(host: TokensHost): SessionTokens {
-    return new WireSessionTokens(this, host)
+    return new SessionTokens(this, host)
   }
 
   asking(id: RequestId): WireCall | undefined {
@@ -61,7 +67,7 @@ export class WiresTokens implements WireTokens {
   }
 }
 
-class WireSessionTokens implements SessionTokens {
+export class SessionTokens {
   readonly #wires: WiresTokens
   readonly #tokens: TokenCalls
   readonly #host: TokensHost
@@ -77,14 +83,16 @@ class WireSessionTokens implements SessionTokens {
     this.#wires = wires
     this.#tokens = tokens
     this.#host = host
-    const scope = tokens.parts.hash(JSON.stringify([owner, ON_WIRES]))
+    const scope = hashOf(JSON.stringify([owner, ON_WIRES]))
     this.#place = { owner, sessionId: ON_WIRES, scope }
   }
 
+  /** Whether its server still runs any of these calls. */
   get isBusy(): boolean {
     return this.#calls.size > 0
   }
 
+  /** The client has sent a request or a notification. `true`: it is handled here. */
   takeFromClient(message: Message, extra: unknown): boolean {
     const { parts, settings } = this.#tokens
     if (message.id === undefined || typeof message.method !== 'string') return false
@@ -102,11 +110,13 @@ class WireSessionTokens implements SessionTokens {
     return true
   }
 
+  /** A response to another request, with duration hints if it is a list of tools. */
   hinted(message: WireMessage): WireMessage {
     if (!isResponse(message) || !this.#lists.delete(message.id)) return message
     return { ...hinted(message, this.#tokens.settings.hints), jsonrpc: '2.0' }
   }
 
+  /** The server has sent a message. `undefined`: it does not belong to one of these calls. */
   takeFromServer(
     message: WireMessage,
     relatedRequestId: RequestId | undefined
@@ -122,17 +132,20 @@ class WireSessionTokens implements SessionTokens {
     return DONE
   }
 
+  /** The client answers a request of one of these calls, which may belong to another session. */
   answered(message: Message & { readonly id: RequestId }, extra: unknown): void {
     const call = this.#wires.asking(message.id)
     if (call?.host.owner === this.#host.owner) call.answered(message, extra)
   }
 
+  /** The client no longer waits for a response. `false`: not one of these calls. */
   gone(requestId: RequestId, isCancelled: boolean): boolean {
     const reply = this.#replies.get(requestId)
     reply?.gone(isCancelled)
     return reply !== undefined
   }
 
+  /** The wire is lost, and with it all responses except those that are kept for the next wire. */
   wireLost(isKept: (requestId: RequestId) => boolean): void {
     this.#lists.clear()
     for (const reply of [...this.#replies.values()]) if (!isKept(reply.requestId)) reply.gone(false)

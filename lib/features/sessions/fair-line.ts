@@ -10,14 +10,14 @@ import { LinkedList, Member } from '../../streams/linked-list.js'
 export type NoTurn = 'full' | 'late' | 'left'
 
 class Wait extends Member {
-  readonly patience = new Waiting(() => this.end('late'))
+  readonly patience = new Waiting(() => this.settle('late'))
   readonly owner: string
-  readonly end: (turn: 'turn' | NoTurn) => void
+  readonly settle: (turn: 'turn' | NoTurn) => void
 
-  constructor(owner: string, end: (turn: 'turn' | NoTurn) => void) {
+  constructor(owner: string, settle: (turn: 'turn' | NoTurn) => void) {
     super()
     this.owner = owner
-    this.end = end
+    this.settle = settle
   }
 }
 
@@ -76,7 +76,7 @@ export class FairLine {
     }
     if (this.#waiting >= this.#limits.most && !this.#makeRoomFor(owner)) return 'full'
     return new Promise(resolve => {
-      const leave = (): void => wait.end('left')
+      const leave = (): void => wait.settle('left')
       const wait = new Wait(owner, turn => {
         signal?.removeEventListener('abort', leave)
         this.#remove(wait)
@@ -112,7 +112,7 @@ export class FairLine {
     this.#owners.delete(owner)
     this.#owners.set(owner, waits)
     this.#running++
-    waits.first?.end('turn')
+    waits.first?.settle('turn')
   }
 
   /** The owner with most waits gives up its last one. `false`: that is this one. */
@@ -121,7 +121,7 @@ export class FairLine {
     for (const waits of this.#owners.values())
       if (most === undefined || waits.count > most.count) most = waits
     if (most === undefined || (this.#owners.get(owner)?.count ?? 0) + 1 >= most.count) return false
-    most.last?.end('full')
+    most.last?.settle('full')
     return true
   }
 }

@@ -1,11 +1,13 @@
 // Sessions that their clients have left are ended at the endpoint (`idle`): many clients never say
 // that they are done, and each session that is forgotten costs the endpoint a server of its own.
+import type { IncomingMessage } from 'node:http'
 import { DueQueue, Waiting } from '../../streams/due-queue.js'
 import { onceOver } from '../../endpoint/acceptance.js'
-import { endAtEndpoint, isAccepted, rememberRequest } from '../../endpoint/endpoint-client.js'
+import { isAccepted, sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { versionHeader } from '../../endpoint/session-pings.js'
+import { standInFor } from '../../http/loopback.js'
 import { memoryOfRequest } from '../../http/request-body.js'
 import { FairLine } from './fair-line.js'
 import { type Session, SessionNote } from './session.js'
@@ -118,4 +120,36 @@ export class IdleSessions {
       status
     )
   }
+}
+
+/** Milliseconds after which an endpoint is given up that does not answer. */
+const PATIENCE = 30_000
+
+/** Ends a session in its client's name. Returns the status that the endpoint gives. */
+export async function endAtEndpoint(
+  req: IncomingMessage,
+  headers: readonly string[],
+  note: SessionNote
+): Promise<number> {
+  const options = { method: 'DELETE', headers, note, patience: PATIENCE }
+  const response = await sendToEndpoint(req, undefined, options)
+  response.destroy()
+  return response.statusCode ?? 0
+}
+
+/**
+ * What is kept of a request, once it is over, to say something more in its client's name. With a
+ * certificate of the client's, or what else a guard asks of a socket by a function, it has none.
+ */
+function rememberRequest(req: IncomingMessage): IncomingMessage {
+  const { originalUrl, url, method, rawHeaders, socket } = req as {
+    originalUrl?: string
+  } & typeof req
+  const { host, 'mcp-method': named } = req.headers
+  const headers = {
+    ...(host !== undefined && { host }),
+    ...(named !== undefined && { 'mcp-method': named })
+  }
+  const kept = { url: originalUrl ?? url, method, rawHeaders, headers, socket: standInFor(socket) }
+  return kept as unknown as IncomingMessage
 }

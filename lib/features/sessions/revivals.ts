@@ -6,13 +6,13 @@ import { Label } from '../../protocol/event-id.js'
 import { isObject, objectIn } from '../../protocol/json-rpc.js'
 import { outsideOfCalls } from '../../streams/timer.js'
 import { type EndpointAnswer, readAnswer } from '../../endpoint/endpoint-answer.js'
-import { endAtEndpoint, isAccepted, sendToEndpoint } from '../../endpoint/endpoint-client.js'
+import { isAccepted, sendToEndpoint } from '../../endpoint/endpoint-client.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { versionHeader } from '../../endpoint/session-pings.js'
-import { warnOfLostAgain } from '../../http/warnings.js'
 import { Beginning, type BeginningOutcome } from './beginning.js'
 import { FairLine } from './fair-line.js'
+import { endAtEndpoint } from './idle-sessions.js'
 import type { Seals, SessionParts } from './seal.js'
 import { type Session, SessionNote } from './session.js'
 import type { SharedMemory } from './shared-memory.js'
@@ -191,4 +191,16 @@ function isAsBefore(
 function hasAll(now: unknown, before: unknown): boolean {
   if (!isObject(before)) return before === false || before === undefined || now === before
   return isObject(now) && Object.entries(before).every(([name, value]) => hasAll(now[name], value))
+}
+
+let hasWarned = false
+
+function warnOfLostAgain(): void {
+  if (hasWarned) return
+  hasWarned = true
+  process.emitWarning(
+    'The endpoint has forgotten a session more than three times in a minute, which is not begun ' +
+      'again for now: are there several servers with sessions of their own behind one address?',
+    { code: 'MCP_STREAMS_SESSION_LOST_AGAIN' }
+  )
 }

@@ -1,6 +1,6 @@
 // Sessions that outlive their process, and the endpoint's (option `sessions`).
 import type { IncomingMessage } from 'node:http'
-import { sessionOf } from '../../access/guards.js'
+import { hashOf, sessionOf } from '../../access/guards.js'
 import { parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
 import {
   errorResponse,
@@ -15,7 +15,7 @@ import { declaresStreams } from '../../protocol/stream-messages.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import { FairStore } from '../../streams/fair-store.js'
 import { resourceStreamingIn } from '../../streams/sessions.js'
-import { sendAgain, showSession } from '../../endpoint/endpoint-client.js'
+import { sendToEndpoint, showSession } from '../../endpoint/endpoint-client.js'
 import type { Feature, FeatureCounts, LastingSessions } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { endSession } from '../../endpoint/outcome.js'
@@ -30,7 +30,7 @@ import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import { IdleSessions } from './idle-sessions.js'
 import { Revivals } from './revivals.js'
 import { isSealed, nameIn, Seals, type SessionParts } from './seal.js'
-import { Sent } from './sent.js'
+import { answerInstead, replaceBy, Sent } from './sent.js'
 import { Session, SessionNote } from './session.js'
 import { sealHead, translateHead } from './session-heads.js'
 import { SharedMemory } from './shared-memory.js'
@@ -73,7 +73,6 @@ const BODY_KEPT = 5000
  * session has been begun again.
  */
 export class SurvivingSessions implements Feature, LastingSessions {
-  readonly surviving: LastingSessions = this
   readonly bodies: InstanceParts['bodies']
   readonly kept = new DueQueue(BODY_KEPT)
   readonly #parts: InstanceParts
@@ -154,7 +153,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
       this.#idle?.used(session)
     }
     // What cannot be opened must not pass for the name of a session.
-    else if (id !== undefined && isSealed(id)) context.session = `~${this.#parts.hash(id)}`
+    else if (id !== undefined && isSealed(id)) context.session = `~${hashOf(id)}`
     const enter = (error?: unknown): void => {
       if (error === undefined) this.#toEndpoint(context, session, next)
       else next(error)
@@ -262,7 +261,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
     this.#recover(sent, held)
       .catch((error: unknown) => {
         this.#parts.debug('a request was not sent again: %o', error)
-        held.answer(503, RETRY_AFTER, BUSY)
+        answerInstead(held, 503, RETRY_AFTER, BUSY)
       })
       .finally(() => sent.drop())
   }
@@ -272,7 +271,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
     const { req, res, method } = request
     if (held.isUnwanted) return held.pass()
     // It is over for its client, whether the endpoint still knew it or not.
-    if (method === 'DELETE') return held.status === 404 ? held.answer(204) : held.pass()
+    if (method === 'DELETE') return held.status === 404 ? answerInstead(held, 204) : held.pass()
     if (sent.shown === session.endpointId && !(await this.#isLost(sent, held))) {
       this.accepted(session)
       return held.pass()
@@ -284,11 +283,12 @@ export class SurvivingSessions implements Feature, LastingSessions {
     if (held.isUnwanted) return held.pass()
     const { body } = sent
     if (outcome === 'busy' || (method !== 'GET' && body === undefined))
-      return held.answer(503, RETRY_AFTER, BUSY)
+      return answerInstead(held, 503, RETRY_AFTER, BUSY)
     const gone = new AbortController()
     res.once('close', () => gone.abort())
     const note = new SessionNote(session.endpointId)
-    held.replace(await sendAgain(req, body, { note, signal: gone.signal }))
+    const options = { text: body?.text, note, signal: gone.signal, isSentAgain: true }
+    replaceBy(held, await sendToEndpoint(req, body?.message, options))
   }
 
   /** Only a 404 to a POST says so: there may be no listen channel, or the request is bad. */

@@ -30,7 +30,6 @@ const EVENT_STREAM: InTheMeantime = { name: 'event stream', isDurable: true }
 const CONNECTION: InTheMeantime = { name: 'connection', isDurable: false }
 
 export class SlowCalls implements Feature, SlowAnswers {
-  readonly slow: SlowAnswers = this
   /** Where clients wait that have shown that they read event streams; others wait here first. */
   readonly #soon: DueQueue | undefined
   /** Where the others wait for the rest of their time. */
@@ -52,7 +51,7 @@ export class SlowCalls implements Feature, SlowAnswers {
       name: 'json',
       isDurable: false,
       answer: (stream, wire, { isBatch, facts }) => {
-        wire.sendEarlyHead('application/json', () => setUnbuffered(wire))
+        wire.sendEarlyHead('application/json', () => setUnbuffered(wire.patched))
         const isList = isBatch && facts.count > 0
         new JsonReply(stream, wire, isList, queue, parts.connections.outgoing).start()
       }
@@ -67,11 +66,11 @@ export class SlowCalls implements Feature, SlowAnswers {
   // SlowAnswers
 
   concerns(request: RequestContext): boolean {
-    return request.facts.requestIds.length > 0 && this.#queueFor(request) !== undefined
+    return request.facts.requestIds.length > 0 && this.#queueOf(request) !== undefined
   }
 
   queueFor(request: RequestContext): DueQueue | undefined {
-    return request.isUnread || mayTakeLong(request.facts) ? this.#queueFor(request) : undefined
+    return request.isUnread || mayTakeLong(request.facts) ? this.#queueOf(request) : undefined
   }
 
   waited(call: Call): void {
@@ -79,12 +78,12 @@ export class SlowCalls implements Feature, SlowAnswers {
     request.learnParsed()
     const { instance, profile, keyed, facts } = request
     if (!call.isUndecided || instance.isClosing || !mayTakeLong(facts)) return
-    if (this.#queueFor(request) === this.#json) {
+    if (this.#queueOf(request) === this.#json) {
       // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
       if (keyed === undefined && this.#spaces !== undefined) call.openInTheMeantime(this.#spaces)
       return
     }
-    if (instance.eventStore?.isLeft === true) return
+    if (instance.eventStore.isLeft) return
     if (!call.hasWaited && !hasShown(request)) {
       call.hasWaited = true
       return this.#later?.add(call)
@@ -92,7 +91,7 @@ export class SlowCalls implements Feature, SlowAnswers {
     call.openInTheMeantime(profile.taken ? EVENT_STREAM : CONNECTION)
   }
 
-  #queueFor({ req, accept }: RequestContext): DueQueue | undefined {
+  #queueOf({ req, accept }: RequestContext): DueQueue | undefined {
     if (req.method !== 'POST' || (req.httpVersionMajor === 1 && req.httpVersionMinor === 0))
       return undefined
     return this.#soon !== undefined && acceptsEvents(accept) ? this.#soon : this.#json

@@ -108,7 +108,7 @@ export class TaskRun implements TaskWork, AnswerListener {
     const { sessionId } = task.facts
     if (sessionId === undefined || this.#requestId === undefined) return
     const cancelled = cancellation(this.#requestId, 'The client has cancelled the task')
-    void tellEndpoint(parts, by ?? this.#req, cancelled, { sessionId })
+    void tellEndpoint(parts.debug, by ?? this.#req, cancelled, { sessionId })
   }
 
   // AnswerListener

@@ -1,6 +1,6 @@
 // All tasks of this process. None is evicted: an owner with too many gets no more.
 import { Groups } from '../../streams/groups.js'
-import { Quota, timesTheRest } from '../../streams/quota.js'
+import { Budget, timesTheRest } from '../../streams/budget.js'
 import { Sweep, sweepPeriod } from '../../streams/timer.js'
 import { WhenIdle } from '../../streams/when-idle.js'
 import type { Keeper } from '../../streams/directory.js'
@@ -18,8 +18,8 @@ export class TaskStore implements TaskKeeper {
   /** By owner and session, so that one client's request looks at no tasks of others. */
   readonly #byClient = new Groups<Task>()
   readonly #running = new Set<Task>()
-  readonly #places: Quota
-  readonly #bytes: Quota
+  readonly #places: Budget
+  readonly #bytes: Budget
   readonly #sweep: Sweep
   readonly #idle = new WhenIdle(() => [...this.#running].every(task => task.isWaitingForInput))
 
@@ -36,10 +36,10 @@ export class TaskStore implements TaskKeeper {
     this.maxTaskBytes = limits.maxEntryBytes
     this.maxBytes = limits.maxBytes
     const most = timesTheRest(FACTOR)
-    this.#places = new Quota(limits.maxEntries, (left, owner) =>
-      Math.min(maxPerOwner, most(left, owner))
-    )
-    this.#bytes = new Quota(limits.maxBytes, most)
+    this.#places = new Budget(limits.maxEntries, {
+      mostOfOwner: (left, owner) => Math.min(maxPerOwner, most(left, owner))
+    })
+    this.#bytes = new Budget(limits.maxBytes, { mostOfOwner: most })
     this.#sweep = new Sweep(sweepPeriod(ttl.default), () => this.#expire())
   }
 
@@ -51,7 +51,7 @@ export class TaskStore implements TaskKeeper {
   add(task: Task, bytes: number): boolean {
     const { owner } = task.facts
     if (!this.#places.has(owner, 1) || !task.grow(bytes)) return false
-    this.#places.take(owner, 1)
+    this.#places.hold(owner, 1)
     this.#running.add(task)
     this.#tasks.set(task.id, task)
     this.#byClient.add(clientOf(task.facts), task)
@@ -75,7 +75,7 @@ export class TaskStore implements TaskKeeper {
 
   /** `false`: there is no room for more bytes of this owner. */
   resize(bytes: number, owner: string): boolean {
-    if (bytes > 0) return this.#bytes.take(owner, bytes)
+    if (bytes > 0) return this.#bytes.hold(owner, bytes)
     if (bytes < 0) this.#bytes.release(owner, -bytes)
     return true
   }
@@ -102,7 +102,7 @@ export class TaskStore implements TaskKeeper {
   }
 
   /** Resolves when the endpoint works on no task: all have ended, or wait for their clients. */
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#idle.wait()
   }
 

@@ -71,7 +71,7 @@ export class Task implements TaskView {
   readonly createdAt = new Date().toISOString()
   lastUpdatedAt = this.createdAt
   readonly expiresAt: number
-  #end: 'completed' | 'failed' | 'cancelled' | undefined
+  #endedAs: 'completed' | 'failed' | 'cancelled' | undefined
   #outcome: TaskOutcome | undefined
   #input: TaskInput | undefined
   #statusMessage: string | undefined
@@ -88,12 +88,12 @@ export class Task implements TaskView {
   }
 
   get status(): TaskStatus {
-    if (this.#end !== undefined) return this.#end
+    if (this.#endedAs !== undefined) return this.#endedAs
     return this.isWaitingForInput ? 'input_required' : 'working'
   }
 
   get isEnded(): boolean {
-    return this.#end !== undefined
+    return this.#endedAs !== undefined
   }
 
   get outcome(): TaskOutcome | undefined {
@@ -184,7 +184,7 @@ export class Task implements TaskView {
   }
 
   #become(end: 'completed' | 'failed' | 'cancelled', statusMessage?: string): void {
-    this.#end = end
+    this.#endedAs = end
     this.#input = undefined
     this.openQuestions = 0
     this.work = undefined

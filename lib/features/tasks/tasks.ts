@@ -116,7 +116,7 @@ export class Tasks implements Feature {
     this.#store.beginClosing()
   }
 
-  whenIdle(): Promise<void> {
+  whenIdle(): Promise<void> | undefined {
     return this.#store.whenIdle()
   }
 

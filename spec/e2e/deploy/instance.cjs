@@ -1,13 +1,13 @@
 // One instance of a service, in a process of its own, that is stopped as the page on operations
-// says. Prints `listening`, and for each call of its tool who has begun it.
+// says. Prints `taken` with the key of each call that comes here, and `begun` where its tool runs.
 //
-//   node instance.cjs '{ "redis": <url>, "port": <port>, "door": true, "module": "esm" | "cjs",
+//   node instance.cjs '{ "redis": <url>, "port": <port>, "door": true, "lease": 3000, "module": "esm" | "cjs",
 //     "eventStore": false }'
 
 const { randomUUID } = require('node:crypto')
 const { setTimeout: sleep } = require('node:timers/promises')
 
-const { redis, port, door, module: kind, eventStore } = JSON.parse(process.argv[2])
+const { redis, port, door, lease, module: kind, eventStore } = JSON.parse(process.argv[2])
 const load = id => (kind === 'cjs' ? Promise.resolve(require(id)) : import(id))
 const secret = 'a secret of the specs'
 
@@ -25,7 +25,7 @@ async function main() {
   const { sessions } = await load('express-mcp-streams/sessions')
 
   const streams = mcpStreams({
-    backplane: redisBackplane({ client: createClient({ url: redis }), secret, lease: 3000 }),
+    backplane: redisBackplane({ client: createClient({ url: redis }), secret, lease }),
     retry: 100,
     ...(door && { sessions: sessions({ secret }) })
   })
@@ -54,6 +54,11 @@ async function main() {
 
   const app = express()
   app.get('/ready', (_req, res) => res.sendStatus(streams.stats().backplane.up ? 200 : 503))
+  app.use('/mcp', (req, _res, next) => {
+    const key = req.headers['x-call']
+    if (key !== undefined) console.log(`taken ${key}`)
+    next()
+  })
   app.use('/mcp', streams)
   app.all('/mcp', express.json(), async (req, res) => {
     let transport = known.get(req.headers['mcp-session-id'])
@@ -72,10 +77,10 @@ async function main() {
     await transport.handleRequest(req, res, req.body)
   })
 
-  const listener = app.listen(port, '127.0.0.1', () => console.log('listening'))
+  const listener = app.listen(port, '127.0.0.1')
   process.once('SIGTERM', async () => {
     const closed = new Promise(resolve => listener.close(resolve))
-    await streams.close({ drain: 20_000 })
+    await streams.close({ drain: 60_000 })
     await closed
   })
 }

@@ -33,7 +33,15 @@ export interface Outcome {
 
 const capabilities = { elicitation: {} }
 const info = { name: 'load', version: '1.0.0' }
-const TIMEOUT = 40_000
+const TIMEOUT = 60_000
+/** Names each call in a header, for those who count which instance it comes to. */
+const naming: typeof fetch = (input, init) => {
+  const headers = new Headers(init?.headers)
+  const key: unknown =
+    typeof init?.body === 'string' && JSON.parse(init.body).params?.arguments?.key
+  if (typeof key === 'string') headers.set('x-call', key)
+  return fetch(input, { ...init, headers })
+}
 const textIn = (result: unknown): string =>
   (result as { content: readonly { text: string }[] }).content[0]!.text
 const answer = (message: string) => ({ action: 'accept' as const, content: { key: message } })
@@ -42,7 +50,7 @@ async function connect(kind: ClientKind, url: string): Promise<Connected> {
   if (kind === 'SDK 2') {
     const client = new ClientV2(info, { capabilities })
     client.setRequestHandler('elicitation/create', ({ params }) => answer(params.message))
-    await client.connect(new TransportV2(new URL(url)))
+    await client.connect(new TransportV2(new URL(url), { fetch: naming }))
     return {
       call: async args =>
         textIn(await client.callTool({ name: 'work', arguments: args }, { timeout: TIMEOUT })),
@@ -51,7 +59,8 @@ async function connect(kind: ClientKind, url: string): Promise<Connected> {
   }
   const client = new Client(info, { capabilities })
   client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message))
-  const options = kind === 'resumableFetch' ? { fetch: resumableFetch({ minTimeout: 100 }) } : {}
+  const resumable = kind === 'resumableFetch'
+  const options = { fetch: resumable ? resumableFetch({ fetch: naming, minTimeout: 100 }) : naming }
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   await client.connect(new StreamableHTTPClientTransport(new URL(url), options) as any)
   return {

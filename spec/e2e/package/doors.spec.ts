@@ -13,10 +13,11 @@ const FEATURES = [
   'features/tasks',
   'inspector',
   'redis',
-  'resources'
+  'resources',
+  'wires'
 ]
 /** Folders of entry points; `.` is the main one. The commands use some as applications do. */
-const DOORS = ['.', 'client', 'client/node', 'wires', ...FEATURES]
+const DOORS = ['.', 'client', 'client/node', ...FEATURES]
 /** Doors that are built on another one, and go with it. */
 const ON: Readonly<Record<string, string>> = { redis: 'backplane' }
 

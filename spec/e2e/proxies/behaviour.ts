@@ -229,7 +229,7 @@ export function describeThrough(
   ] as const)(
     'a question is handed off to resumableFetch, and the wire is free meanwhile: %s',
     async (sdk, connect) => {
-      const all = await through(startProxy, sdkV1Stateful(), { handoffQuiet: 5 }, changes)
+      const all = await through(startProxy, sdkV1Stateful(), {}, changes)
       const waiting = happenings('waiting')
       const connected = await connect(all.url, {
         ...(sdk === 'v2' && { era: '2025-11-25' }),

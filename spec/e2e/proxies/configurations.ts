@@ -1,7 +1,9 @@
 // The configurations of nginx and HAProxy in the guide to operations, with ports, paths and limits that
 // suit a spec.
 
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { until } from '../../helpers/happenings.js'
 import { Markdown } from '../readme/markdown.js'
 import { adapt, find, start, type Daemon } from './daemon.js'
 
@@ -29,7 +31,7 @@ const [nginxText, haproxyText] = textsOf('examples/operations/README.md')
 const [upstreamText, instancesText] = textsOf('examples/cluster/README.md')
 
 /** All that nginx writes goes into its folder. */
-const around = (http: string, folder: string): string => `
+const around = (http: string, folder: string, limit = LIMIT): string => `
 daemon off;
 pid ${join(folder, 'pid')};
 error_log stderr;
@@ -40,9 +42,9 @@ http {
   fastcgi_temp_path ${join(folder, 'fastcgi')};
   uwsgi_temp_path ${join(folder, 'uwsgi')};
   scgi_temp_path ${join(folder, 'scgi')};
-  proxy_read_timeout ${LIMIT}s;
-  proxy_send_timeout ${LIMIT}s;
-  send_timeout ${LIMIT}s;
+  proxy_read_timeout ${limit}s;
+  proxy_send_timeout ${limit}s;
+  send_timeout ${limit}s;
   ${http}
 }
 `
@@ -98,23 +100,49 @@ export const startBeforeTwo = {
     })
 }
 
-/** nginx in front of instances at so many ports, as the same page says. */
-export const startBeforeThree = (ports: readonly number[]): Promise<Daemon> =>
-  start({
+export interface Balancer extends Daemon {
+  /** It sends nothing more to these ports. Resolves when it has read that. */
+  takeOut(ports: readonly number[]): Promise<void>
+}
+
+/**
+ * nginx in front of instances at so many ports, as the same page says. Its own limits of time are
+ * those that it has by default. Each connection has one request: a proxy that reads its
+ * configuration again closes those that are idle, whatever their clients are about to send.
+ */
+export async function startBeforeThree(ports: readonly number[]): Promise<Balancer> {
+  const configFor = (port: number, folder: string, out: readonly number[]): string => {
+    const [, ...more] = upstreamText.match(/^ *server 127\.0\.0\.1:\d+.*;$/gm) ?? []
+    const line = more[0] ?? ''
+    const lineFor = (one: number): string => {
+      const own = line.replace(/:\d+/, `:${one}`)
+      return out.includes(one) ? own.replace(';', ' down;') : own
+    }
+    const text = adapt(upstreamText, [
+      ['listen 8080', `listen 127.0.0.1:${port}`],
+      [line, ports.map(lineFor).join('\n')]
+    ])
+    const own = text.replace(/^ *server 127\.0\.0\.1:3001.*;$/m, '')
+    const whole = around(`access_log off;\nkeepalive_timeout 0;\n${own}`, folder, 60)
+    return adapt(whole, [['error_log stderr', 'error_log stderr notice']])
+  }
+  const daemon = await start({
     program: programs.nginx ?? 'nginx',
-    config: (port, folder) => {
-      const [, ...more] = upstreamText.match(/^ *server 127\.0\.0\.1:\d+.*;$/gm) ?? []
-      const line = more[0] ?? ''
-      const lines = ports.map(one => line.replace(/:\d+/, `:${one}`)).join('\n')
-      const text = adapt(upstreamText, [
-        ['listen 8080', `listen 127.0.0.1:${port}`],
-        [line, lines]
-      ])
-      const own = text.replace(/^ *server 127\.0\.0\.1:3001.*;$/m, '')
-      return around(`access_log off;\n${own}`, folder)
-    },
+    config: (port, folder) => configFor(port, folder, []),
     args: (file, folder) => ['-p', folder, '-e', 'stderr', '-c', file]
   })
+  const { port, folder } = daemon
+  return Object.assign(daemon, {
+    async takeOut(out: readonly number[]): Promise<void> {
+      const stopped = (): number => daemon.output().split('gracefully shutting down').length
+      const before = stopped()
+      await writeFile(join(folder, 'config'), configFor(port, folder, out))
+      process.kill(Number(await readFile(join(folder, 'pid'), 'utf8')), 'SIGHUP')
+      // Its one worker of before takes nothing more.
+      await until(() => stopped() > before)
+    }
+  })
+}
 
 const atPorts = (text: string, one: number, two: number): string =>
   adapt(text, [

@@ -23,7 +23,6 @@ const streams = mcpStreams({
   resumeInterval: { min: 0 },
   upgradeAfter: 100,
   disconnectAfter: 300,
-  maxRounds: 1000,
   tasks: tasks({
     after: 50,
     pollInterval: 50,

@@ -67,6 +67,13 @@ it.each([{ timeout: 2 ** 31 }, { wait: 2 ** 31 }, { timeout: 1e300 }])(
   }
 )
 
+it('callTask waits no shorter than for what a timer can hold', async () => {
+  const given: unknown[] = []
+  const asking = { request: async (...args: unknown[]) => (given.push(args[2]), {}) }
+  await callTask(asking as never, { name: 'any' }, { timeout: 2 ** 31 })
+  expect(given).toMatchObject([{ timeout: 2 ** 31 - 1 }])
+})
+
 it.each([undefined, ...NO_OBJECTS, {}])('reconnectingTransport refuses to connect by %p', given => {
   const error = new TypeError('reconnectingTransport: `connect` must be a function')
   expect(() => (reconnectingTransport as Any)(given)).toThrow(error)

@@ -18,7 +18,7 @@ import { closeLater, type Handler } from '../../helpers/listen.js'
 import { serve } from '../../helpers/serve.js'
 import { SPEC_OPTIONS } from './setups.js'
 
-export const SERVER: McpStreamsOptions = { retry: 2, resumeInterval: { min: 0 }, handoffQuiet: 5 }
+export const SERVER: McpStreamsOptions = { retry: 2, resumeInterval: { min: 0 } }
 const requestedSchema = { type: 'object', properties: { answer: { type: 'string' } } } as const
 
 /**

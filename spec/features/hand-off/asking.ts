@@ -84,7 +84,7 @@ export const ANNOUNCED = headersFor({ version: '2025-11-25', prefer: 'rel=stream
 export const UNANNOUNCED = headersFor({ version: '2025-11-25' })
 
 /** Handed off at once, and no long wait before a client comes back. */
-export const QUICK = { handoffQuiet: 1, retry: 1, resumeInterval: { min: 0 } } as const
+export const QUICK = { retry: 1, resumeInterval: { min: 0 } } as const
 
 /** An answer of a human's. */
 export const yes = (id: RequestId, name = 'Ada') =>

@@ -20,7 +20,7 @@ beforeEach(() => {
 
 it('a question is handed off, although it is an hour earlier by then', async () => {
   const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()))
-  const { url } = await serve(endpoint, { ...QUICK, handoffQuiet: 20 })
+  const { url } = await serve(endpoint, QUICK)
   const first = await post(url, callTool(1, 'any'), ANNOUNCED)
   await first.nextMessage()
   shift = -3_600_000

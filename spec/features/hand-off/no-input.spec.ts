@@ -3,6 +3,7 @@
 
 import { beforeEach, describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
+import { QUIET } from '../../../lib/features/hand-off/hand-off.js'
 import { happenings } from '../../helpers/happenings.js'
 import { initializeSession, post as postTo } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
@@ -15,7 +16,7 @@ import { ANNOUNCED } from './asking.js'
 import { callRun, CAPABILITIES, sdkThatAsks } from './sdk-v1.js'
 
 const MAX = 5000
-const OPTIONS = { resumeInterval: { min: 0, max: MAX / 1000 }, handoffQuiet: 1, retry: 1 }
+const OPTIONS = { resumeInterval: { min: 0, max: MAX / 1000 }, retry: 1 }
 const UNANSWERED = {
   code: -31000,
   message: expect.stringContaining('did not answer in time') as unknown as string,
@@ -28,7 +29,7 @@ const CALL = {
   endpoint: [asks('a', 'b'), hold, result]
 }
 const IN_SESSION = { ...CALL, session: 's' }
-const WAITING = [post, take(3), pass(1), end, counts({ waiting: 1 })]
+const WAITING = [post, take(3), pass(QUIET), end, counts({ waiting: 1 })]
 const SEEN = [primer, 'asks a', 'asks b', primer, 'end']
 /** Waits until so many answers have come to the endpoint; `told()`: no more than that have. */
 const told =
@@ -114,7 +115,7 @@ describe('a call whose client does not answer', () => {
     ...IN_SESSION,
     client: [
       ...[...WAITING, ...upTo(3).flatMap(() => [pass(MAX - 1), resume])],
-      ...[pass(MAX - 1), answer('a'), pass(1), end],
+      ...[pass(MAX - 1), answer('a'), pass(QUIET), end],
       ...[pass(MAX - 1), turn, told('a'), counts({ waiting: 1 })],
       // Of what it has answered, nothing is said.
       ...[pass(1), told('a', 'b')]
@@ -171,7 +172,7 @@ describe('the official endpoint', () => {
     const { headers } = await initializeSession(url, '2025-11-25', ANNOUNCED, CAPABILITIES)
     const first = await postTo(url, callRun(1, 'all at once'), headers)
     for (let i = 0; i < 3; i++) await first.nextMessage()
-    jest.advanceTimersByTime(1)
+    jest.advanceTimersByTime(QUIET)
     await first.ended
     jest.advanceTimersByTime(MAX)
     const run = await endpoint.log.ended.nth(1)

@@ -2,6 +2,7 @@
 // meanwhile.
 
 import { describe, expect, it } from '@jest/globals'
+import { QUIET } from '../../../lib/features/hand-off/hand-off.js'
 import { happenings } from '../../helpers/happenings.js'
 import { cancelled, notification, result as resultOf } from '../../helpers/mcp.js'
 import { answer, closed, counts, cut, drop, end, go, on } from '../../helpers/talk/client.js'
@@ -239,19 +240,19 @@ describe('a call that is handed off', () => {
   })
 })
 
-describe('the option handoffQuiet', () => {
+describe('the quiet before a hand-off', () => {
   conversation('counts from the last event on: a burst of events is delivered on one connection', {
     ...WORLD,
     clock: 'stopped',
-    options: { ...QUICK, handoffQuiet: 60 },
+    options: QUICK,
     endpoint: [asks('a', 'b'), note(1), hold, note(2), hold],
     client: [
       post,
       take(4),
-      pass(59),
+      pass(QUIET - 1),
       go,
       take(1),
-      pass(59),
+      pass(QUIET - 1),
       counts({ connections: 1 }),
       pass(1),
       end
@@ -259,19 +260,12 @@ describe('the option handoffQuiet', () => {
     sees: [primer, 'asks a', 'asks b', 1, 2, primer, 'end']
   })
 
-  conversation('may be 0', {
-    ...ASKED,
-    options: { ...QUICK, handoffQuiet: 0 },
-    client: [...OPENED, resume],
-    sees: [...SEEN, '204']
-  })
-
   it('does not keep a call that goes on reporting from being handed off', async () => {
     const notices = happenings('waiting')
     let isAnswered = false
     const talk = await play({
       ...WORLD,
-      options: { ...QUICK, handoffQuiet: 10 },
+      options: QUICK,
       endpoint: [
         (_, run) => {
           let n = 0
@@ -347,7 +341,8 @@ describe('a client that has not announced itself', () => {
         ...[post, take(3), post({ id: 2 }), take(3), on(0, resume), on(0, end), on(1, end)],
         ...[counts({ waiting: 2, connections: 0 }), post({ id: 3 }), end]
       ],
-      sees: [...PINGED, ...PINGED, '204', ...SEEN],
+      // The newer connection of the first takes over from the older one.
+      sees: [...[primer, 'ping', 'asks a', 'end', ...PINGED], ...[primer, primer, 'end', ...SEEN]],
       counts: { waiting: 3 }
     }
   )

@@ -174,7 +174,7 @@ describe('a request for a token whose endpoint answers with an event stream', ()
   )
 
   it('takes a hand-over for the answer on every connection on which it has asked', async () => {
-    const { url, endpoint, streams } = await serveTokens({ handoffQuiet: 0 }, { session: 'one' })
+    const { url, endpoint, streams } = await serveTokens({}, { session: 'one' })
     const { headers } = await initializeSession(url, '2025-11-25', { prefer: 'rel=stream' })
     const first = await answerOf(await post(url, report(1, { resumeToken: null }), headers))
     const resume = (id: number, meta: object) =>

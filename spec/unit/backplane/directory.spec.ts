@@ -3,13 +3,9 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import { SharedDirectory } from '../../../lib/backplane/directory.js'
 import { InstanceLink } from '../../../lib/backplane/instance-link.js'
 import type { Backplane, BackplaneCommand } from '../../../lib/backplane/types.js'
-import { LocalDirectory, UNKNOWN } from '../../../lib/streams/directory.js'
+import { LocalDirectory, type LookUps, UNKNOWN } from '../../../lib/streams/directory.js'
 import { Hub } from '../../helpers/backplane/memory.js'
-import {
-  type ContractLookUps,
-  describeDirectory,
-  type DirectoryMember
-} from '../../helpers/directory-contract.js'
+import { describeDirectory, type DirectoryMember } from '../../helpers/directory-contract.js'
 
 const links: InstanceLink[] = []
 afterEach(async () => {
@@ -30,7 +26,7 @@ async function linkOn(backplane: Backplane): Promise<InstanceLink> {
   })
 }
 
-async function memberOn(backplane: Backplane, here: ContractLookUps): Promise<DirectoryMember> {
+async function memberOn(backplane: Backplane, here: LookUps): Promise<DirectoryMember> {
   const link = await linkOn(backplane)
   const settings = { forwardsSessions: true, keyTime: 60_000, mayBeRevived: () => false }
   const directory = new SharedDirectory(new LocalDirectory(here), link, settings)
@@ -43,7 +39,7 @@ async function memberOn(backplane: Backplane, here: ContractLookUps): Promise<Di
   }
 }
 
-const EMPTY: ContractLookUps = { stream: () => UNKNOWN, ticket: () => UNKNOWN }
+const EMPTY: LookUps = { stream: () => UNKNOWN, ticket: () => UNKNOWN }
 
 describeDirectory(
   'that of a backplane',

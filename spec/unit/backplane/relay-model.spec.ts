@@ -1,8 +1,7 @@
 // What one instance gets from another, over messages that are lost, doubled and reordered, while
 // instances die: a prefix of what was sent, then the rest, or one word that there is none.
 import { describe, expect, it } from '@jest/globals'
-import type { Exchange } from '../../../lib/backplane/exchange.js'
-import { Relay } from '../../../lib/backplane/relay.js'
+import { type Exchange, Relay } from '../../../lib/backplane/relay.js'
 
 const SEEDS = Number(process.env['RELAY_SEEDS'] ?? 10_000)
 

@@ -2,37 +2,13 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
-import { EventLog, type ByteBudget } from '../../../lib/streams/event-log.js'
-
-class Budget implements ByteBudget {
-  held = 0
-  max: number
-
-  constructor(max = Infinity) {
-    this.max = max
-  }
-
-  reserve(bytes: number, isUrgent = false): boolean {
-    if (this.held + bytes > this.max && !isUrgent) return false
-    this.held += bytes
-    return true
-  }
-
-  unreserve(bytes: number): void {
-    this.held -= bytes
-  }
-
-  uncount({ bytes }: { bytes: Uint8Array }): void {
-    this.held -= bytes.length
-  }
-
-  lingers(): void {}
-}
+import { Budget } from '../../../lib/streams/budget.js'
+import { EventLog } from '../../../lib/streams/event-log.js'
 
 const STREAM = { id: 'x', requestIds: [] }
 const PREFIX = 'id: x.'
 
-function newLog(max?: number) {
+function newLog(max = Infinity) {
   const budget = new Budget(max)
   return { budget, log: new EventLog(STREAM, budget) }
 }
@@ -123,7 +99,7 @@ describe('the event log', () => {
   })
 
   it('evicts no more at a time than a part of what may be kept of it', () => {
-    const log = new EventLog(STREAM, new Budget(), '', 8192)
+    const log = new EventLog(STREAM, new Budget(Infinity), '', 8192)
     for (let n = 1; n <= 100; n++) append(log, 'x'.repeat(100))
     write(log, 0)
     while (log.first < 100) {
@@ -135,7 +111,7 @@ describe('the event log', () => {
   })
 
   it('leaves ids out where it is asked to', () => {
-    const log = new EventLog(undefined, new Budget())
+    const log = new EventLog(undefined, new Budget(Infinity))
     append(log, 'a')
     append(log, 'b')
     expect(textAfter(log, 0)).toBe('ab')
@@ -163,7 +139,7 @@ describe('the event log', () => {
     expect(textAfter(log, 0)).toBe(
       wire(1, 'small') + wire(2, large) + wire(3, 'small again') + wire(4, '')
     )
-    expect(log.bytes).toBe(budget.held)
+    expect(log.bytes).toBe(budget.taken)
     expect(log.bytes - large.length).toBeLessThan(70 * 1024)
   })
 
@@ -194,7 +170,7 @@ describe('the event log', () => {
       expect(append(log, 'x'.repeat(400))).toBe(true)
       expect(append(log, 'y'.repeat(400))).toBe(false)
       const { length } = wire(1, 'x'.repeat(400))
-      expect([log.last, log.bytes, budget.held]).toEqual([1, length, length])
+      expect([log.last, log.bytes, budget.taken]).toEqual([1, length, length])
       expect(textAfter(log, 0)).toBe(wire(1, 'x'.repeat(400)))
     })
 
@@ -202,7 +178,7 @@ describe('the event log', () => {
       const { log, budget } = newLog(600)
       append(log, 'x'.repeat(490))
       expect(append(log, 'y'.repeat(60))).toBe(true)
-      expect(budget.held).toBe(wire(1, '').length + 490 + wire(2, '').length + 60)
+      expect(budget.taken).toBe(wire(1, '').length + 490 + wire(2, '').length + 60)
       expect(append(log, 'z'.repeat(60))).toBe(false)
     })
 
@@ -211,7 +187,7 @@ describe('the event log', () => {
       expect(append(log, 'x')).toBe(false)
       expect(append(log, 'x', true)).toBe(true)
       expect(textAfter(log, 0)).toBe(wire(1, 'x'))
-      expect(budget.held).toBe(wire(1, 'x').length)
+      expect(budget.taken).toBe(wire(1, 'x').length)
     })
   })
 
@@ -240,7 +216,7 @@ describe('the event log', () => {
       expect(log.evict(101, log.written)).toBe(1)
       expect(log.evict(200, log.written)).toBe(0)
       expect(log.evict(201, log.written)).toBe(1)
-      expect(budget.held).toBe(size)
+      expect(budget.taken).toBe(size)
     })
 
     it('nothing above a sequence', () => {
@@ -263,7 +239,7 @@ describe('the event log', () => {
       for (let i = 0; i < 10; i++) append(log, 'x')
       write(log, 0)
       expect(log.evict(Infinity, log.written)).toBe(10)
-      expect([log.first, log.last, log.bytes, budget.held]).toEqual([11, 10, 0, 0])
+      expect([log.first, log.last, log.bytes, budget.taken]).toEqual([11, 10, 0, 0])
       append(log, 'y')
       expect(textAfter(log, 10)).toBe(wire(11, 'y'))
       expect(log.bytes).toBe(512)
@@ -384,7 +360,7 @@ describe('the event log', () => {
                 log.first > log.last ? undefined : events[sequence - 1]
               )
             expect(log.unwrittenBytes).toBe(events.slice(log.written).join('').length)
-            expect(log.bytes).toBe(budget.held)
+            expect(log.bytes).toBe(budget.taken)
             expect(log.bytes).toBeLessThanOrEqual(max)
             expect(log.bytes).toBeGreaterThanOrEqual(events.slice(log.first - 1).join('').length)
           }

@@ -1,15 +1,15 @@
 // Streams without sockets: a table to open them in, producers and readers that only take notes.
 
-import { HandOffTimes } from '../../../lib/features/hand-off/hand-off.js'
+import { HandOffTimes, QUIET } from '../../../lib/features/hand-off/hand-off.js'
 import { now as clock } from '../../../lib/protocol/clock.js'
 import { newFields, readFields } from '../../../lib/protocol/sse-fields.js'
 import type { StreamError } from '../../../lib/protocol/errors.js'
 import type { Message, RequestId } from '../../../lib/protocol/json-rpc.js'
 import type { ClientProfile } from '../../../lib/protocol/revisions.js'
 import type { Retained } from '../../../lib/streams/retained.js'
-import type { Record } from '../../../lib/streams/record.js'
 import type { Stream } from '../../../lib/streams/stream.js'
 import type {
+  Announced,
   Producer,
   Reader,
   RegistryLimits,
@@ -24,8 +24,7 @@ export const MANNERS: ClientProfile = {
   handoff: 'when-links-followed'
 }
 
-/** Milliseconds of quiet after which a stream stops for its client's answers. */
-export const QUIET = 50
+export { QUIET }
 export const AFTER = 10_000
 
 export const LIMITS: RegistryLimits = {
@@ -34,7 +33,7 @@ export const LIMITS: RegistryLimits = {
   maxEventBytes: 4 * 1024 * 1024,
   maxBytes: 4 * 1024 * 1024,
   maxStreams: 100,
-  handOff: new HandOffTimes(QUIET, AFTER),
+  handOff: new HandOffTimes(AFTER),
   abandonAfter: 600_000
 }
 
@@ -52,7 +51,7 @@ export interface FakeTable {
 
 export function newTable(limits: Partial<RegistryLimits> = {}): FakeTable {
   const notices: Notice[] = []
-  const note = (name: string, stream: Stream | Record, error: StreamError | undefined) =>
+  const note = (name: string, stream: Announced, error: StreamError | undefined) =>
     notices.push({ name, id: stream.id, code: error?.code })
   return { table: new StreamRegistry({ ...LIMITS, ...limits }, note), notices }
 }

@@ -279,7 +279,7 @@ describe('a ping goes in front of what is asked', () => {
 
   it('and its client has a second for the answer, however soon it would be disconnected', () => {
     const { stream, reader } = start(MANNERS, 'request', {
-      handOff: new HandOffTimes(QUIET, 10)
+      handOff: new HandOffTimes(10)
     })
     append(stream, ask('a'))
     pass(999)

@@ -1,7 +1,8 @@
 // What is kept of a stream that has ended: the same bytes, whether it ever was a stream or not.
 
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
-import { Record } from '../../../lib/streams/record.js'
+import { eventIdPrefix } from '../../../lib/protocol/event-id.js'
+import { Record, type RecordInit, withId } from '../../../lib/streams/record.js'
 import {
   append,
   block,
@@ -38,6 +39,17 @@ const CASES: [string, unknown[]][] = [
   ['more than a string is kept of', [progress('x'.repeat(20_000)), progress('é'), response()]]
 ]
 
+/** Of a call that was over when its response was first sent. */
+function recordOf(init: RecordInit, blocks: readonly string[]): Record {
+  const ends: number[] = []
+  let text = ''
+  for (const [i, each] of blocks.entries()) {
+    if (i > 0) ends.push(text.length)
+    text += withId(eventIdPrefix(init), i + 1, each)
+  }
+  return Record.of(init, text, ends)
+}
+
 describe.each(CASES)('%s', (_name, events) => {
   const texts = events.map(event => block(event).toString())
 
@@ -50,7 +62,7 @@ describe.each(CASES)('%s', (_name, events) => {
     stream.producerEnded()
     const sent = Buffer.concat(events.map((_event, i) => Buffer.from(stream.event(i + 1)!)))
     stream.detach(reader)
-    for (const record of [stream.record!, Record.of(init('a'), texts)]) {
+    for (const record of [stream.record!, recordOf(init('a'), texts)]) {
       expect(Buffer.from(record.eventsAfter(0)!).equals(sent)).toBe(true)
       expect([record.size, record.last, record.ends.at(-1)]).toEqual([
         sent.length,
@@ -71,7 +83,7 @@ describe.each(CASES)('%s', (_name, events) => {
 describe('a call that was over at once', () => {
   it('is told of, counted, and found, until its time is over', () => {
     const { table, notices } = newTable({ window: 10_000 })
-    const record = Record.of(init('a', { owner: 'me' }), [block(response()).toString()])
+    const record = recordOf(init('a', { owner: 'me' }), [block(response()).toString()])
     expect(table.hasRoom('me')).toBe(true)
     table.announce(record)
     table.keep(record)
@@ -90,7 +102,7 @@ describe('a call that was over at once', () => {
   it('makes room for others, and is its own tombstone', () => {
     const { table, notices } = newTable({ maxStreams: 3 })
     const records = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map(id =>
-      Record.of(init(id), [block(response()).toString()])
+      recordOf(init(id), [block(response()).toString()])
     )
     for (const record of records) {
       expect(table.hasRoom('')).toBe(true)
@@ -118,9 +130,7 @@ describe('a call that was over at once', () => {
   it('is listed with those of its session and its owner alone, in order, until it goes', () => {
     const { table } = newTable()
     const keep = (id: string, owner: string, sessionId?: string) => {
-      const record = Record.of(init(id, { owner, ...(sessionId && { sessionId }) }), [
-        'data: 1\n\n'
-      ])
+      const record = recordOf(init(id, { owner, ...(sessionId && { sessionId }) }), ['data: 1\n\n'])
       table.keep(record)
       return record
     }

@@ -2,26 +2,12 @@
 // each other's messages.
 
 import { describe, expect, it } from '@jest/globals'
+import { Budget } from '../../../lib/streams/budget.js'
 import { LARGEST_SEGMENT, RetainedBatch, Segment } from '../../../lib/streams/segment.js'
 
-/** What is counted. */
-class Keeper {
-  bytes = 0
-  readonly lingering = new Set<Segment>()
-
-  uncount(segment: Segment): void {
-    this.bytes -= segment.bytes.length
-    this.lingering.delete(segment)
-  }
-
-  lingers(segment: Segment): void {
-    this.lingering.add(segment)
-  }
-}
-
-function open(capacity = LARGEST_SEGMENT, keeper = new Keeper()): Segment {
-  keeper.bytes += capacity
-  return new Segment(capacity, 1, 0, keeper)
+function open(capacity = LARGEST_SEGMENT, budget = new Budget(Infinity)): Segment {
+  budget.hold('', capacity)
+  return new Segment(capacity, 1, 0, budget)
 }
 
 const NOBODY = { recalled: () => undefined }
@@ -106,40 +92,40 @@ describe('the memory of a segment', () => {
 
 describe('what is counted of a segment', () => {
   it('is counted until its events are gone and everybody has released it', () => {
-    const keeper = new Keeper()
-    const segment = open(1000, keeper)
+    const budget = new Budget(Infinity)
+    const segment = open(1000, budget)
     const retained = [retain(segment), retain(segment)]
     segment.evict()
-    expect([keeper.bytes, [...keeper.lingering]]).toEqual([1000, [segment]])
+    expect([budget.taken, budget.next('')]).toEqual([1000, segment])
     retained[0]!.release()
-    expect(keeper.bytes).toBe(1000)
+    expect(budget.taken).toBe(1000)
     retained[1]!.release()
-    expect([keeper.bytes, keeper.lingering.size]).toEqual([0, 0])
+    expect([budget.taken, budget.next('')]).toEqual([0, undefined])
     retained[1]!.release()
-    expect(keeper.bytes).toBe(0)
+    expect(budget.taken).toBe(0)
   })
 
   it('counts no more once it was wanted back from all who read it, and is used again only when they have released it', () => {
-    const keeper = new Keeper()
-    const segment = open(LARGEST_SEGMENT, keeper)
+    const budget = new Budget(Infinity)
+    const segment = open(LARGEST_SEGMENT, budget)
     let recalls = 0
     const reader = { recalled: () => void recalls++ }
     const retained = [retain(segment, reader), retain(segment, reader)]
     segment.evict()
     segment.recall()
-    expect([keeper.bytes, keeper.lingering.size, recalls]).toEqual([0, 0, 2])
+    expect([budget.taken, budget.next(''), recalls]).toEqual([0, undefined, 2])
     expect(isUsedAgain(segment)).toBe(false)
     for (const each of retained) each.release()
-    expect(keeper.bytes).toBe(0)
+    expect(budget.taken).toBe(0)
     expect(isUsedAgain(segment)).toBe(true)
   })
 
   it('is not wanted back while its stream runs', () => {
-    const keeper = new Keeper()
-    const segment = open(1000, keeper)
+    const budget = new Budget(Infinity)
+    const segment = open(1000, budget)
     retain(segment)
     segment.evict(false)
-    expect([keeper.bytes, keeper.lingering.size]).toEqual([1000, 0])
+    expect([budget.taken, budget.next('')]).toEqual([1000, undefined])
   })
 
   it('is not used again where one of those who read it may keep it', () => {
@@ -153,7 +139,7 @@ describe('what is counted of a segment', () => {
 
 describe('a segment', () => {
   it('knows where its events end', () => {
-    const segment = new Segment(512, 10, 1000, new Keeper())
+    const segment = new Segment(512, 10, 1000, new Budget(Infinity))
     expect([segment.last, segment.endOf(9)]).toEqual([9, 0])
     segment.endAt(20)
     segment.endAt(50)

@@ -5,6 +5,9 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { Record } from '../../../lib/streams/record.js'
 import { Stream } from '../../../lib/streams/stream.js'
 import { StreamRegistry } from '../../../lib/streams/stream-registry.js'
+import { OutgoingAnswers } from '../../../lib/readers/outgoing.js'
+import type { Sink } from '../../../lib/readers/sink.js'
+import { StallWatch } from '../../../lib/readers/stall-watch.js'
 import {
   append,
   complete,
@@ -25,6 +28,22 @@ afterEach(() => {
 })
 
 const HOUR = 60 * 60 * 1000
+
+/** A client that takes nothing. */
+const NOT_TAKING: Sink = {
+  isOver: false,
+  tellsWritten: true,
+  pending: 1,
+  isGone: false,
+  write: () => false,
+  cork: () => undefined,
+  uncork: () => undefined,
+  end: () => undefined,
+  destroy: () => undefined,
+  onDrain: () => undefined,
+  onClose: () => undefined,
+  closeSocket: () => undefined
+}
 
 /** A stream that has completed, its client gone before or after it read everything. */
 function finished(
@@ -232,13 +251,27 @@ describe('when all streams together are too many', () => {
     expect(table.counts()).toMatchObject({ live: 7, finished: 1 })
   })
 
+  it('one whose room was asked for before another took it counts all the same', () => {
+    const { table } = newTable({ maxStreams: 9 })
+    const openAll = (): Stream[] => {
+      const all: Stream[] = []
+      for (let opened = tryOpen(table); opened !== undefined; opened = tryOpen(table))
+        all.push(opened.stream)
+      return all
+    }
+    const all = [...openAll(), open(table, { hasRoom: true }).stream]
+    expect(all.length).toBe(9)
+    for (const stream of all) stream.cancel()
+    expect(openAll().length).toBe(8)
+  })
+
   it("each counts in its owner's share until nothing is kept of it", () => {
     const { table } = newTable()
-    const { shares } = table.budget
+    const { budget } = table
     const { stream } = open(table, { owner: 'me' })
-    expect(shares.sizeOf('me')).toBeGreaterThan(0)
+    expect(budget.sizeOf('me')).toBeGreaterThan(0)
     stream.cancel()
-    expect(shares.sizeOf('me')).toBe(0)
+    expect(budget.sizeOf('me')).toBe(0)
   })
 
   it('it never loses count, however often they come and go', () => {
@@ -288,6 +321,76 @@ describe('when all streams together hold too many bytes', () => {
     expect([sizeOf(unread) > 0, sizeOf(read) > 0]).toEqual([false, false])
     expect(table.counts()).toMatchObject({ finished: 0, evictions: 2, bytes: stream.log.bytes })
   })
+
+  it('of one owner, what its client loses least by goes first', () => {
+    const { table } = newTable()
+    const running = (id: string) => open(table, { id: streamId(id) }).stream
+    const lingering = running('lingering')
+    append(lingering, large)
+    lingering.log.retain(0, { recalled: () => undefined })
+    complete(lingering)
+    table.drop(lingering)
+    const read = running('read')
+    read.attach(new FakeReader(), 0)
+    complete(read)
+    finished(table, 'undelivered', { isDelivered: false })
+    for (const kib of [8, 64]) running(`asked for by ${kib} KiB`).holdRequest(kib * 1024)
+    const outgoing = new OutgoingAnswers(table.budget, new StallWatch(HOUR))
+    outgoing.write(NOT_TAKING, '', { key: 'a', parts: [Buffer.alloc(1000)] })
+    const written = running('written')
+    append(written, large)
+    deliver(written)
+    finished(table, 'delivered', { isDelivered: true })
+    const order: string[] = []
+    for (let next = table.budget.next(''); next !== undefined; next = table.budget.next('')) {
+      order.push('id' in next ? next.id.replace(/^stream-|-+$/g, '') : next.constructor.name)
+      table.budget.withdraw(next)
+    }
+    expect(order).toEqual([
+      'delivered',
+      'written',
+      'Unread',
+      'HeldRequest',
+      'HeldRequest',
+      'undelivered',
+      'read',
+      'Segment'
+    ])
+  })
+
+  it('of requests, the largest goes first', async () => {
+    const { table } = newTable({ maxBytes: 1_000_000 })
+    const sizes = [8000, 500_000, 100_000]
+    const streams = sizes.map(size => {
+      const { stream } = open(table)
+      stream.holdRequest(size)
+      return stream
+    })
+    const { stream } = open(table)
+    stream.holdRequest(450_000)
+    const held = sizes.reduce((sum, size) => sum + size, 450_000)
+    expect(table.counts().bytes).toBe(held - 500_000)
+    await Promise.resolve()
+    expect(streams.map(({ state }) => state)).toEqual(['live', 'failed', 'live'])
+  })
+
+  it.each([
+    ['an event', (stream: Stream) => void append(stream, progress('x'.repeat(200_000)))],
+    ['a request', (stream: Stream) => stream.holdRequest(200_000)]
+  ])(
+    '%s counts no longer than its call, even if what makes room ends that',
+    async (_what, hold) => {
+      const { table } = newTable({ maxBytes: 350_000, maxStreamBytes: 350_000 })
+      const [a, b] = [open(table).stream, open(table).stream]
+      b.holdRequest(300_000)
+      b.signal.addEventListener('abort', () => a.cancel())
+      hold(a)
+      await Promise.resolve()
+      expect([a.state, b.state]).toEqual(['cancelled', 'failed'])
+      table.drop(b)
+      expect(table.counts().bytes).toBe(0)
+    }
+  )
 
   it('a running one makes room among its own written events, and else fails; the others do not notice', () => {
     const { table } = newTable({ maxBytes: 350_000, maxStreamBytes: 350_000 })
