@@ -3,7 +3,12 @@
 
 import { describe, expect, it } from '@jest/globals'
 import type { Server } from 'node:http'
-import { type CloseOptions, currentStream, mcpStreams } from '../../../lib/index.js'
+import {
+  type CloseOptions,
+  currentStream,
+  type CurrentStream,
+  mcpStreams
+} from '../../../lib/index.js'
 import { arrival, happenings } from '../../helpers/happenings.js'
 import { callTool, initializeSession } from '../../helpers/mcp.js'
 import { close, closed, counts, cut, end, go, listen } from '../../helpers/talk/client.js'
@@ -308,6 +313,7 @@ describe('close(): a client that never reads', () => {
   const flood: Line = ({ write }) => {
     for (let i = 0; i < 128; i++) write(data)
   }
+  let stream: CurrentStream
   const mute: Word = ({ response }) => void response.pause()
   const isFull = until(talk => talk.stats().bytes > 128 * SIZE)
 
@@ -329,17 +335,8 @@ describe('close(): a client that never reads', () => {
 
   conversation('that has been disconnected at will before does not delay it', {
     endpoint: [
-      ({ res }, run) => {
-        const stream = currentStream()!
-        void res
-        return run.perform([
-          open,
-          flood,
-          () => new Promise(setImmediate),
-          () => stream.disconnect()
-        ])
-      },
-      hold
+      ...[() => (stream = currentStream()!), open, flood],
+      ...[() => new Promise(setImmediate), () => stream.disconnect(), hold]
     ],
     client: [post, mute, isFull, turn, shutDown({ drain: 0 }), isDown]
   })
