@@ -372,7 +372,10 @@ export default defineConfig(
     rules: {
       ...imports([
         noNode,
-        { regex: '^(?!\\.\\./feed\\.js$)', message: 'The page imports the type of its news only.' }
+        {
+          regex: '^(?!\\./|\\.\\./feed\\.js$)',
+          message: 'The page imports its own files, and the type of its news.'
+        }
       ]),
       'no-restricted-globals': ['error', ...noGlobals]
     }

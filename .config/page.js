@@ -1,13 +1,22 @@
-// How the files of the inspector's page are built: each into a module that exports its text, for
-// `import { text } from './page/style.css?text'`.
-import { transformSync } from 'esbuild'
+// How the files of the inspector's page are built: each, with what it imports, into a module that
+// exports its text, for `import { text } from './page/style.css?text'`.
+import { buildSync } from 'esbuild'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { extname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 
 /** What is served: TypeScript as JavaScript, and without comments. */
-function served(source, path) {
-  const loader = extname(path).slice(1)
-  return loader === 'html' ? source : transformSync(source, { loader, minifyWhitespace: true }).code
+function served(path) {
+  if (path.endsWith('.html')) return readFileSync(path, 'utf8')
+  const { outputFiles } = buildSync({
+    entryPoints: [path],
+    bundle: true,
+    format: 'esm',
+    minifyWhitespace: true,
+    charset: 'utf8',
+    write: false
+  })
+  return outputFiles[0].text
 }
 
 /** For esbuild. */
@@ -18,18 +27,20 @@ export const pageAsText = {
     onResolve({ filter: /\?text$/ }, ({ path, resolveDir }) => ({
       path: resolve(resolveDir, path)
     }))
-    onLoad({ filter: /\?text$/ }, ({ path }) => {
-      const file = path.replace(/\?text$/, '')
-      const text = served(readFileSync(file, 'utf8'), file)
-      return { contents: `export const text = ${JSON.stringify(text)}` }
-    })
+    onLoad({ filter: /\?text$/ }, ({ path }) => ({
+      contents: `export const text = ${JSON.stringify(served(path.replace(/\?text$/, '')))}`
+    }))
   }
+}
+
+function forJest(path, { supportsStaticESM }) {
+  return `${supportsStaticESM ? 'export const text' : 'exports.text'} = ${JSON.stringify(served(path))}`
 }
 
 /** For Jest. */
 export default {
-  process(source, path, { supportsStaticESM }) {
-    const left = supportsStaticESM ? 'export const text' : 'exports.text'
-    return { code: `${left} = ${JSON.stringify(served(source, path))}` }
-  }
+  process: (_source, path, options) => ({ code: forJest(path, options) }),
+  // What it imports may have changed, too.
+  getCacheKey: (_source, path, options) =>
+    createHash('sha256').update(forJest(path, options)).digest('hex')
 }

@@ -46,8 +46,8 @@ export interface McpStreams {
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   (req: IncomingMessage, res: ServerResponse, next: (error?: any) => void): void
   /**
-   * For a restart, to be called after `server.close()`. What comes after it passes untouched; with
-   * a backplane, another instance begins what is new, and a session that cannot be begun again gets
+   * For a restart, to be called after `server.close()`. What comes later passes untouched; with a
+   * backplane, another instance begins what is new, and a session that cannot be begun again gets
    * 404. Listen channels end at once, with a time to come back (`retry`, spread by a fifth).
    * Running calls keep their connections until they have been answered, and so do transfers; those
    * that are not done within `drain` milliseconds (20,000) end with an error for their client.

@@ -21,10 +21,7 @@ export class MovedSessions {
     this.#before = new FairStore({ maxSize: most })
   }
 
-  /**
-   * This instance begins a session again. @param handedBack those that have handed it back. Others
-   * may have had it before them.
-   */
+  /** It is begun again here. Others may have had it before those that have handed it back. */
   async take(session: string, owner: string, handedBack: readonly string[]): Promise<void> {
     const { kept, tag: own } = this.#link
     const name = `before ${session}`

@@ -499,8 +499,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const stream = this.#stream
     if (stream.open(events.sessionId, true, isDirect ? events.begunAt : undefined))
       live.takeHeaded(stream, isDirect)
-    for (const event of events.blocks(false)) live.write([event])
-    if (isDirect) stream.hasGiven(events)
+    if (isDirect) stream.hasGiven(events, events.blocks(false))
     for (const event of events.blocks(true)) live.write([event])
     return live
   }

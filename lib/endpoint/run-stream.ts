@@ -119,11 +119,18 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     return true
   }
 
-  /** Its client was given all that there is before it was a stream. */
-  hasGiven(given: Given): void {
+  /** Its client was given these events before it was a stream. */
+  hasGiven(given: Given, events: readonly Buffer[]): void {
     this.#hasConnected = true
-    this.#connect(given)
+    const connection = this.#client.connect(this.#run.response.wire)
+    connection?.hasGiven(given)
+    for (const event of events) {
+      this.write(event)
+      // At once, as its client is not behind.
+      connection?.hasGiven(given)
+    }
     this.#stream?.expire(now())
+    if (connection !== undefined) this.#run.connected()
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -259,12 +266,8 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     wire.end()
   }
 
-  /**
-   * `undefined`: the request has been repeated, on a newer socket.
-   *
-   * @param given its client was given all that there is.
-   */
-  #connect(given?: Given): Connection | undefined {
+  /** `undefined`: the request has been repeated, on a newer socket. */
+  #connect(): Connection | undefined {
     const { profile } = this.#request
     // Nothing is agreed before `initialize` is answered.
     const first: ClientProfile | undefined = this.initialize && {
@@ -273,7 +276,6 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       reconnects: 'when-links-followed'
     }
     const connection = this.#client.connect(this.#run.response.wire, first)
-    if (given !== undefined) connection?.hasGiven(given)
     if (connection !== undefined) this.#run.connected()
     return connection
   }

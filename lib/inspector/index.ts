@@ -1,4 +1,6 @@
 // The entry point `/inspector`: a page that shows operators what the middleware does now.
+// eslint-disable-next-line @typescript-eslint/triple-slash-reference
+/// <reference path="./text.d.ts" />
 // So that what it shares with the middleware is built as one file: each takes heap of its own.
 import '../index.js'
 import { randomBytes, timingSafeEqual } from 'node:crypto'

@@ -161,6 +161,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
 
   /** Its client was given all that there is. */
   hasGiven({ hasFirst, givenAt }: Given): void {
+    if (this.isClosed) return
     const { stream } = this
     this.#isFirst = !hasFirst
     while (this.#cursor < stream.log.last) {

@@ -1,113 +1,29 @@
 // The script of the page. It sets text, never markup.
 import type { News } from '../feed.js'
+import { showPoints } from './chart.js'
+import {
+  $,
+  bytes,
+  clock,
+  duration,
+  List,
+  make,
+  number,
+  setAttribute,
+  setText,
+  type Shown
+} from './elements.js'
 
 type Stats = News['stats']
 type Stream = Stats['streams'][number]
 type LimitName = keyof Stats['limits']
 type Request = News['requests'][number]
-type Point = News['points'][number]
 
-const $ = (id: string): HTMLElement => document.getElementById(id)!
-const chart = document.querySelector('svg')!
-const SPAN = 15 * 60 * 1000
 const MOST_REQUESTS = 100
-// Of points of the chart that are further apart, nothing is known in between.
-const GAP = 15_000
-const BARS = 30
 
 let token: string | null = null
 let isPaused = false
-let now = 0
-let points: readonly Point[] = []
 const requests = new Map<number, Request>()
-
-// What is shown, in words
-
-const number = (value: number): string => value.toLocaleString('en')
-
-function bytes(value: number): string {
-  const units = ['B', 'KB', 'MB', 'GB']
-  let unit = 0
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024
-    unit++
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
-}
-
-function duration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
-  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`
-  if (ms < 172_800_000) return `${(ms / 3_600_000).toFixed(1)} h`
-  return `${Math.floor(ms / 86_400_000)} days`
-}
-
-const clock = (at: number): string => new Date(at).toLocaleTimeString('en-GB')
-
-// How it is put into the page
-
-function make<T extends keyof HTMLElementTagNameMap>(
-  tag: T,
-  className = '',
-  text = ''
-): HTMLElementTagNameMap[T] {
-  const element = document.createElement(tag)
-  if (className) element.className = className
-  element.textContent = text
-  return element
-}
-
-/** Only what is new: whoever has selected something, or has the focus there, keeps it. */
-function setText(element: Element, text: string): void {
-  if (element.textContent !== text) element.textContent = text
-}
-
-function setAttribute(element: Element, name: string, value: string): void {
-  if (element.getAttribute(name) !== value) element.setAttribute(name, value)
-}
-
-/** An item of a list on the page, and what brings it up to date. */
-interface Shown<T> {
-  readonly element: HTMLElement
-  readonly update: (item: T) => void
-}
-
-/** Keeps the children of an element in the order of what they show, and keeps those that stay. */
-class List<T> {
-  readonly #parent: HTMLElement
-  readonly #keyOf: (item: T) => string | number
-  readonly #create: (item: T) => Shown<T>
-  #shown = new Map<string | number, Shown<T>>()
-
-  constructor(
-    parent: HTMLElement,
-    keyOf: (item: T) => string | number,
-    create: (item: T) => Shown<T>
-  ) {
-    this.#parent = parent
-    this.#keyOf = keyOf
-    this.#create = create
-  }
-
-  show(items: readonly T[]): void {
-    const before = this.#shown
-    this.#shown = new Map()
-    let next: Element | null = null
-    for (const item of items.toReversed()) {
-      const key = this.#keyOf(item)
-      const shown = before.get(key) ?? this.#create(item)
-      before.delete(key)
-      this.#shown.set(key, shown)
-      const { element, update } = shown
-      update(item)
-      if (element.parentNode !== this.#parent || element.nextSibling !== next)
-        this.#parent.insertBefore(element, next)
-      next = element
-    }
-    for (const { element } of before.values()) element.remove()
-  }
-}
 
 type Figure = readonly [label: string, value: number | string, note?: string]
 
@@ -350,107 +266,6 @@ async function cut(name: string): Promise<void> {
   setText(done, text)
 }
 
-// The chart
-
-type Add = (
-  tag: string,
-  attributes: Readonly<Record<string, string | number>>,
-  text?: string
-) => void
-
-function draw(): void {
-  const width = chart.clientWidth
-  const height = chart.clientHeight
-  const shown = points.filter(point => point.at > now - SPAN)
-  const most = Math.max(4, ...shown.flatMap(({ running, waiting }) => [running, waiting]))
-  const floor = height - 72
-  const x = (time: number): number => Math.round(((time - now + SPAN) / SPAN) * width * 10) / 10
-  const y = (value: number): number => Math.round((floor - (value / most) * (floor - 16)) * 10) / 10
-  const parts: Element[] = []
-  const add: Add = (tag, attributes, text = '') => {
-    const element = document.createElementNS('http://www.w3.org/2000/svg', tag)
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value))
-    element.textContent = text
-    parts.push(element)
-  }
-  add('line', { class: 'grid', x1: 0, x2: width, y1: y(most), y2: y(most) })
-  add('line', { class: 'axis', x1: 0, x2: width, y1: floor, y2: floor })
-  add('text', { x: 0, y: 11 }, number(most))
-
-  for (const run of unbroken(shown)) {
-    const line = (name: 'running' | 'waiting'): string =>
-      run.map(point => `${x(point.at)},${y(point[name])}`).join(' ')
-    const [left, right] = [run.at(0), run.at(-1)].map(end => `${x(end!.at)},${floor}`)
-    add('polygon', { class: 'area', points: `${left} ${line('running')} ${right}` })
-    add('polyline', { class: 'running', points: line('running') })
-    if (run.some(({ waiting }) => waiting > 0))
-      add('polyline', { class: 'waiting', points: line('waiting') })
-  }
-  drawBars(shown, { width, top: floor + 8, bottom: height - 22 }, add)
-  add('text', { x: 0, y: height - 4 }, '15 min ago')
-  add('text', { class: 'middle', x: width / 2, y: height - 4 }, '7½ min')
-  add('text', { class: 'end', x: width, y: height - 4 }, 'now')
-  chart.replaceChildren(...parts)
-  tellChart(shown)
-}
-
-/** Where nobody has looked, nothing is known. */
-function unbroken(points: readonly Point[]): Point[][] {
-  const runs: Point[][] = []
-  let last = -Infinity
-  for (const point of points) {
-    if (point.at - last > GAP) runs.push([])
-    runs.at(-1)?.push(point)
-    last = point.at
-  }
-  return runs
-}
-
-const COUNTED = ['cuts', 'mended', 'failed'] as const
-
-/** What has happened since the point before, in each thirtieth of the time. */
-function drawBars(
-  points: readonly Point[],
-  { width, top, bottom }: { width: number; top: number; bottom: number },
-  add: Add
-): void {
-  const bars = Array.from({ length: BARS }, () => ({ cuts: 0, mended: 0, failed: 0 }))
-  points.forEach((point, i) => {
-    const before = points[i - 1]
-    const bar = bars[Math.min(BARS - 1, Math.floor(((point.at - now + SPAN) / SPAN) * BARS))]
-    if (before === undefined || bar === undefined) return
-    for (const name of COUNTED) bar[name] += Math.max(0, point[name] - before[name])
-  })
-  const most = Math.max(4, ...bars.flatMap(bar => COUNTED.map(name => bar[name])))
-  const step = width / BARS
-  const thick = Math.max(2, (step - 3) / COUNTED.length)
-  bars.forEach((bar, i) =>
-    COUNTED.forEach((name, j) => {
-      if (bar[name] === 0) return
-      const height = Math.max(3, (bar[name] / most) * (bottom - top))
-      const x = i * step + 1 + j * thick
-      add('rect', { class: name, rx: 1, x, y: bottom - height, width: thick - 0.5, height })
-    })
-  )
-  add('line', { class: 'grid', x1: 0, x2: width, y1: bottom, y2: bottom })
-}
-
-function tellChart(points: readonly Point[]): void {
-  const first = points.at(0)
-  const last = points.at(-1)
-  if (first === undefined || last === undefined) return
-  const since = ` since ${clock(first.at)}`
-  const isYoung = now - first.at < SPAN - 60_000
-  const one = 'One point so far, the next in five seconds:'
-  const drawn = points.length === 1 ? one : 'Drawn while this page is open:'
-  setText($('since'), isYoung ? drawn + since : '')
-  const [cuts, mended, failed] = COUNTED.map(name => last[name] - first[name])
-  const label =
-    `${last.running} calls run, ${last.waiting} wait;${since} ${cuts} connections were lost, ` +
-    `${mended} clients came back, ${failed} streams failed`
-  setAttribute(chart, 'aria-label', label)
-}
-
 // What comes from the server
 
 function tell(text: string, name: string): void {
@@ -459,20 +274,15 @@ function tell(text: string, name: string): void {
 }
 
 function show(news: News): void {
-  const { at, stats } = news
-  if (news.isWhole) {
-    token = news.token
-    points = []
-  }
-  now = at
-  points = [...points, ...news.points].filter(point => point.at > at - SPAN)
+  const { stats } = news
+  if (news.isWhole) token = news.token
   showSaved(stats)
   showNow(stats)
   showStreams(stats)
   showLimits(stats.limits)
   showInstances(stats)
   showRequests(news.requests, news.isWhole)
-  if (news.points.length > 0) draw()
+  showPoints(news)
   tell('Live', 'fine')
 }
 
@@ -496,5 +306,4 @@ $('pause').addEventListener('click', () => {
   else connect()
 })
 
-new ResizeObserver(draw).observe(chart)
 connect()

@@ -13,13 +13,13 @@
 import { describe, expect, it } from '@jest/globals'
 import { createCutProxy, type CutBy } from '../../helpers/cut-proxy.js'
 import { headersFor } from '../../helpers/mcp.js'
+import { serve } from '../../helpers/serve.js'
 import {
   centralEndpoint,
   centralRequest,
   type CentralEndpoint,
   type Pace
 } from '../../features/resume/central-call.js'
-import { mount } from '../../features/resume/setup.js'
 import { exchange, ResponseReader } from '../../features/resume/wire.js'
 
 const KINDS: CutBy[] = ['fin', 'rst', 'silence']
@@ -119,7 +119,7 @@ describe.each<[Pace, number]>([
 ])('a call of 20 events, written %s', (pace, step) => {
   it('leaves its client with enough to resume, whatever the offset of the cut', async () => {
     const endpoint = centralEndpoint(pace)
-    const { url } = await mount(endpoint)
+    const { url } = await serve(endpoint, { retry: 10 })
     const bytes = await uncut(url, endpoint)
     const found = holdings(bytes)
     // Nothing; the link with the head; the first id with the primer; then each event moves the
@@ -161,7 +161,8 @@ describe.each<[Pace, number]>([
 
   it('loses no message and doubles none, wherever the wire is really cut', async () => {
     const endpoint = centralEndpoint(pace)
-    const { url, port, streams } = await mount(endpoint, { maxBytes: 2 ** 25 })
+    const { url, streams } = await serve(endpoint, { retry: 10, maxBytes: 2 ** 25 })
+    const port = Number(new URL(url).port)
     const bytes = await uncut(url, endpoint)
     const headEnd = bytes.indexOf('\r\n\r\n') + 4
     const offsets = cutOffsets(bytes, endpoint)

@@ -14,8 +14,8 @@ import {
 } from '../../helpers/cut-proxy.js'
 import { countMessage, sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
 import { closeLater, listen } from '../../helpers/listen.js'
-import { ended } from '../../helpers/mcp.js'
-import { resume, upTo } from '../../features/resume/setup.js'
+import { ended, get, headersFor } from '../../helpers/mcp.js'
+import { upTo } from '../../helpers/talk/index.js'
 
 const MESSAGES = 19
 /** Characters, message by message: one of more than 200 KB. */
@@ -189,7 +189,7 @@ describe('a stock client', () => {
     finish(endpoint, 'k')
     expect((await disconnected).message).toContain('SSE stream disconnected')
     const [id] = keys.keys()
-    const resumed = await ended(resume(`${url}?stream=${id}`))
+    const resumed = await ended(get(`${url}?stream=${id}`, headersFor({ version: '2025-11-25' })))
     expect(resumed.messages()).toHaveLength(MESSAGES + 1)
     expect(endpoint.log.executions('k')).toBe(1)
     await client.close()

@@ -2,329 +2,247 @@
 // clients that come back.
 
 import { describe, expect, it } from '@jest/globals'
-import { setImmediate as turn } from 'node:timers/promises'
 import { currentStream, type CurrentStream, type McpStreamsOptions } from '../../../lib/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
-import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
-import { gate } from '../../helpers/gate.js'
-import { happenings, until } from '../../helpers/happenings.js'
-import {
-  callTool,
-  eventId,
-  get,
-  headersFor,
-  initialize,
-  initializeSession,
-  notification,
-  post,
-  postModern
-} from '../../helpers/mcp.js'
+import { happenings } from '../../helpers/happenings.js'
+import { initialize, result as resultOf } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
-import { serve, streamId, streamUrl, type Served } from '../../helpers/serve.js'
+import { serve } from '../../helpers/serve.js'
+import { counts, end, go, post, resume, take, until } from '../../helpers/talk/client.js'
+import { hold, json, noteOf, note, open, result, turn } from '../../helpers/talk/endpoint.js'
+import { named, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, play, primer, upTo, type Talk } from '../../helpers/talk/index.js'
 
-/** Of a client that has announced that it comes back. */
-const POLLING = headersFor({ version: '2025-11-25', prefer: 'rel=stream' })
-const NEWS = notification('notifications/message', { level: 'info', data: 'news' })
-const block = (message: unknown) => `event: message\ndata: ${JSON.stringify(message)}\n\n`
-const RESULT = block({ jsonrpc: '2.0', id: 1, result: {} })
+/** The stream of the call that the endpoint runs for. */
+let stream: CurrentStream
+const mine: Line = named('mine', () => (stream = currentStream()!))
+const disconnect = (retry?: number): Line =>
+  named(`disconnect(${retry ?? ''})`, () => stream.disconnect(retry === undefined ? {} : { retry }))
+const head = [mine, open]
+const ANNOUNCED = { prefer: 'rel=stream' }
+const LEFT = [primer, primer, 'end']
 
-type Script = (call: RawCall, stream: CurrentStream, served: Served) => unknown
-
-/** Serves a handler that gets its stream handed in, and sends it a call. */
-async function call(script: Script, options: McpStreamsOptions = {}, headers = POLLING) {
-  const endpoint = rawEndpoint(call => script(call, currentStream()!, served))
-  const served = await serve(endpoint, options)
-  const response = await post(served.url, callTool(1, 'x'), headers)
-  return { ...served, endpoint, response, id: streamId(response) }
-}
+/** What stood on a connection, with `ID` for the ids of its stream. */
+const textOf = ({ wires, stream }: Talk, n: number): string =>
+  wires[n]!.response.text.replaceAll(`${stream}.r1`, 'ID')
+const first = (id: string, retry = 3000) => `id: ID.${id}\nretry: ${retry}\ndata:\n\n`
+const event = (id: number, message: object) =>
+  `id: ID.${id}\nevent: message\ndata: ${JSON.stringify(message)}\n\n`
+const RESULT = resultOf(1, {})
 
 describe('disconnect', () => {
-  it('ends the connection with an id to come back with and a time to do so; the stream goes on', async () => {
-    const { response, id, url, streams, endpoint } = await call(({ open, emit }, stream) => {
-      open()
-      emit(NEWS)
-      stream.disconnect({ retry: 1234 })
-    })
-    expect(await response.ended).toBe('end')
-    expect(response.text).toBe(
-      `id: ${eventId(id, '0.1')}\nretry: 3000\ndata:\n\n` +
-        `id: ${eventId(id, 1)}\n${block(NEWS)}` +
-        `id: ${eventId(id, '1.2')}\nretry: 1234\ndata:\n\n`
-    )
-    expect(streams.stats()).toMatchObject({ live: 1, connections: 0 })
-    const { result, isClosed } = endpoint.calls[0]!
-    expect(isClosed).toBe(false)
-    const resumed = await get(streamUrl(response, url), {
-      ...POLLING,
-      'last-event-id': `${id}.1.2`
-    })
-    await resumed.next()
-    result()
-    expect(await resumed.ended).toBe('end')
-    expect(resumed.text).toBe(
-      `id: ${eventId(id, '1.3')}\nretry: 3000\ndata:\n\nid: ${eventId(id, 2)}\n${RESULT}`
-    )
+  conversation(
+    'ends the connection with an id to come back with and a time to do so; the stream goes on',
+    {
+      ...ANNOUNCED,
+      endpoint: [...head, note(1), disconnect(1234), hold, result],
+      client: [
+        ...[post, end, counts({ live: 1, connections: 0 })],
+        ({ call }) => expect(call.isClosed).toBe(false),
+        ...[resume, take(1), go, end]
+      ],
+      sees: [primer, 1, primer, 'end', primer, 'result', 'end'],
+      then: talk => {
+        expect(textOf(talk, 0)).toBe(first('0.1') + event(1, noteOf(1)) + first('1.2', 1234))
+        expect(textOf(talk, 1)).toBe(first('1.3') + event(2, RESULT))
+      }
+    }
+  )
+
+  conversation('leaves nothing of the connection with the response, which may wait for hours', {
+    ...ANNOUNCED,
+    endpoint: [...head, note(1), disconnect(), hold],
+    client: [post, end],
+    sees: [primer, 1, primer, 'end'],
+    then: ({ call }) => expect(call.res.rawListeners('drain')).toEqual([])
   })
 
-  it('leaves nothing of the connection with the response, which may wait for hours', async () => {
-    const { response, endpoint } = await call(({ open, emit }, stream) => {
-      open()
-      emit(NEWS)
-      stream.disconnect()
+  describe.each<[when: string, script: Line[]]>([
+    ['before the head is written', [mine, disconnect(9), turn, open]],
+    ['in the same breath as the head', [...head, disconnect(9)]],
+    ['after the head has left, before any event', [...head, turn, disconnect(9)]]
+  ])('%s', (_when, script) => {
+    conversation('takes effect', {
+      ...ANNOUNCED,
+      options: { resumeInterval: { min: 0 } },
+      endpoint: [...script, hold, result],
+      client: [post, end, go, resume({ by: 'endpoint' }), end],
+      sees: [...LEFT, primer, 'result', 'end'],
+      then: talk => {
+        expect(textOf(talk, 0)).toBe(first('0.1') + first('0.2', 9))
+        expect(textOf(talk, 1)).toBe(first('0.3') + event(1, RESULT))
+      }
     })
-    const { res } = await endpoint.calls.nth(1)
-    expect(await response.ended).toBe('end')
-    expect(res.rawListeners('drain')).toEqual([])
   })
 
-  it.each<[when: string, script: Script]>([
-    [
-      'before the head is written',
-      async ({ open }, stream) => {
-        stream.disconnect({ retry: 9 })
-        await turn()
-        open()
-      }
-    ],
-    [
-      'in the same breath as the head',
-      ({ open }, stream) => {
-        open()
-        stream.disconnect({ retry: 9 })
-      }
-    ],
-    [
-      'after the head has left, before any event',
-      async ({ open }, stream) => {
-        open()
-        await turn()
-        stream.disconnect({ retry: 9 })
-      }
-    ]
-  ])('takes effect %s', async (_when, script) => {
-    const { response, id, endpoint, url } = await call(script, { resumeInterval: { min: 0 } })
-    expect(await response.ended).toBe('end')
-    expect(response.text).toBe(
-      `id: ${eventId(id, '0.1')}\nretry: 3000\ndata:\n\nid: ${eventId(id, '0.2')}\nretry: 9\ndata:\n\n`
-    )
-    endpoint.calls[0]!.result()
-    const resumed = await get(url, { ...POLLING, 'last-event-id': `${id}.0.2` })
-    expect(await resumed.ended).toBe('end')
-    expect(resumed.text).toBe(
-      `id: ${eventId(id, '0.3')}\nretry: 3000\ndata:\n\nid: ${eventId(id, 1)}\n${RESULT}`
-    )
-  })
-
-  it.each<[options: McpStreamsOptions, retry: number]>([
+  describe.each<[options: McpStreamsOptions, retry: number]>([
     [{}, 1000],
     [{ retry: null }, 1000],
     [{ retry: 5000 }, 1000],
     [{ retry: 50 }, 50],
     [{ resumeInterval: { min: 2 } }, 2000]
-  ])(
-    'with options %j, it asks for %i ms where the handler does not say',
-    async (options, retry) => {
-      const { response } = await call(({ open }, stream) => {
-        open()
-        stream.disconnect()
-      }, options)
-      await response.ended
-      expect(response.blocks.at(-1)!.retry).toBe(retry)
-    }
-  )
-
-  it.each([-1, 0.5, NaN, Infinity, '10', null])(
-    'refuses to tell clients to come back after %p',
-    async retry => {
-      const thrown: unknown[] = []
-      const { response } = await call(({ result }, stream) => {
-        try {
-          stream.disconnect({ retry: retry as number })
-        } catch (error) {
-          thrown.push(error)
-        }
-        result()
-      })
-      await response.ended
-      expect(thrown).toEqual([expect.any(TypeError)])
-      expect((thrown[0] as Error).message).toContain('`retry`')
-    }
-  )
-
-  it('is quiet where there is no connection, and not held against the next one', async () => {
-    const { response, id, url, endpoint, streams } = await call(
-      async ({ open, emit }, stream, { streams }) => {
-        open()
-        await turn()
-        stream.disconnect()
-        stream.disconnect()
-        await until(() => streams.stats().connections === 0)
-        stream.disconnect()
-        emit(NEWS)
-      },
-      { retry: 20 }
-    )
-    await response.ended
-    expect(response.blocks).toHaveLength(2)
-    const resumed = await get(url, { ...POLLING, 'last-event-id': `${id}.0.2` })
-    await resumed.take(2)
-    endpoint.calls[0]!.result()
-    expect(await resumed.ended).toBe('end')
-    expect(resumed.messages()).toHaveLength(2)
-    expect(streams.stats()).toMatchObject({ live: 0, finished: 1 })
-  })
-
-  it('is quiet after the response', async () => {
-    const { response, id } = await call(({ result }, stream) => {
-      result()
-      stream.disconnect()
+  ])('with options %j', (options, retry) => {
+    conversation(`asks for ${retry} ms where the handler does not say`, {
+      ...{ ...ANNOUNCED, options },
+      endpoint: [...head, disconnect(), hold],
+      client: [post, end],
+      then: ({ wire }) => expect(wire.blocks.at(-1)!.retry).toBe(retry)
     })
-    expect(await response.ended).toBe('end')
-    expect(response.text).toBe(
-      `id: ${eventId(id, '0.1')}\nretry: 3000\ndata:\n\nid: ${eventId(id, 1)}\n${RESULT}`
-    )
   })
 
-  it('is quiet on a response that is no stream', async () => {
-    const endpoint = rawEndpoint(({ res, message }) => {
-      currentStream()!.disconnect()
-      res.setHeader('Content-Type', 'application/json')
-      res.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: {} }))
+  describe.each([-1, 0.5, NaN, Infinity, '10', null])('after %p', retry => {
+    const thrown: unknown[] = []
+    conversation('refuses to tell clients to come back', {
+      ...ANNOUNCED,
+      endpoint: [
+        mine,
+        () => {
+          try {
+            stream.disconnect({ retry: retry as number })
+          } catch (error) {
+            thrown.push(error)
+          }
+        },
+        result
+      ],
+      client: [post, end],
+      sees: [primer, 'result', 'end'],
+      then: () => {
+        expect(thrown).toEqual([expect.any(TypeError)])
+        expect((thrown[0] as Error).message).toContain('`retry`')
+      }
     })
-    const { url } = await serve(endpoint)
-    const response = await post(url, callTool(1, 'x'), POLLING)
-    expect(await response.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
   })
 
-  it('can be repeated on each connection, the ids advancing while the cursor stays', async () => {
-    const resumed = happenings('resumed')
-    const { response, id, url } = await call(
-      async ({ open }, stream) => {
-        open()
-        stream.disconnect()
-        for (let n = 1; n <= 3; n++) {
-          await resumed.nth(n)
-          stream.disconnect()
-        }
-      },
-      { retry: 20 }
-    )
-    await response.ended
-    const ids = response.blocks.map(({ id }) => id)
-    for (let n = 1; n <= 3; n++) {
-      const resumed = await get(url, { ...POLLING, 'last-event-id': ids.at(-1)! })
-      expect(await resumed.ended).toBe('end')
-      ids.push(...resumed.blocks.map(({ id }) => id))
-    }
-    expect(ids).toEqual([1, 2, 3, 4, 5, 6, 7, 8].map(n => `${eventId(id, 0)}.${n}`))
+  conversation('is quiet where there is no connection, and not held against the next one', {
+    ...{ ...ANNOUNCED, options: { retry: 20 } },
+    endpoint: [
+      ...head,
+      turn,
+      disconnect(),
+      disconnect(),
+      hold,
+      disconnect(),
+      note(1),
+      hold,
+      result
+    ],
+    client: [post, end, go, resume({ by: 'endpoint' }), take(2), go, end],
+    sees: [...LEFT, primer, 1, 'result', 'end'],
+    counts: { live: 0, finished: 1 }
+  })
+
+  conversation('is quiet after the response', {
+    ...ANNOUNCED,
+    endpoint: [mine, result, disconnect()],
+    client: [post, end],
+    sees: [primer, 'result', 'end'],
+    then: talk => expect(textOf(talk, 0)).toBe(first('0.1') + event(1, RESULT))
+  })
+
+  conversation('is quiet on a response that is no stream', {
+    ...ANNOUNCED,
+    endpoint: [mine, disconnect(), json()],
+    client: [post, end],
+    sees: ['json', RESULT]
+  })
+
+  conversation('can be repeated on each connection, the ids advancing while the cursor stays', {
+    ...{ ...ANNOUNCED, options: { retry: 20 } },
+    endpoint: [...head, disconnect(), ...upTo(3).flatMap(() => [hold, disconnect()]), hold],
+    client: [
+      ...[post, end],
+      ...upTo(3).flatMap(() => [resume({ by: 'endpoint' }), take(1), go, end])
+    ],
+    sees: upTo(4).flatMap(() => LEFT),
+    ids: upTo(8).map(n => `r1.0.${n}`)
   })
 
   describe('of a client that reads nothing', () => {
-    const flooded = async () => {
-      const disconnected = gate()
-      const data = 'x'.repeat(64 * 1024)
-      const served = await call(async ({ open, write }, stream) => {
-        open()
-        // More than all the buffers on the way take.
-        for (let i = 0; i < 128; i++) write(`data: {"data":"${data}"}\n\n`)
-        await turn()
-        stream.disconnect()
-        disconnected.open()
-      })
-      served.response.pause()
-      await disconnected.opened
-      return served
+    const LARGE = `data: {"data":"${'x'.repeat(64 * 1024)}"}\n\n`
+    // More than all the buffers on the way take.
+    const flood: Line = ({ write }) => {
+      for (let i = 0; i < 128; i++) write(LARGE)
     }
+    const flooded = () =>
+      play({
+        ...ANNOUNCED,
+        endpoint: [...head, flood, turn, disconnect(), hold, result],
+        client: [
+          ...[post, ({ response }: Talk) => void response.pause()],
+          until(({ run }) => run.done.includes('hold'))
+        ]
+      })
 
     it('waits for nobody: the stream is without a client from then on', async () => {
       const takenOver = happenings('taken-over')
-      const { response, id, url, endpoint } = await flooded()
-      endpoint.calls[0]!.result()
-      const resumed = await get(streamUrl(response, url), {
-        ...POLLING,
-        'last-event-id': `${id}.0.1`
-      })
-      expect(await resumed.ended).toBe('end')
-      expect(resumed.messages()).toHaveLength(129)
+      const talk = await flooded()
+      await talk.plays(go, resume({ after: 'ID.r1.0.1' }), end)
+      expect(talk.response.messages()).toHaveLength(129)
       expect(takenOver).toEqual([])
     })
 
     it('ends as cleanly as any once it reads, so that it can go on from there', async () => {
-      const { response, url, endpoint, streams } = await flooded()
-      expect(streams.stats()).toMatchObject({ live: 1, connections: 1 })
+      const talk = await flooded()
+      expect(talk.stats()).toMatchObject({ live: 1, connections: 1 })
+      const { response } = talk
       response.resume()
       expect(await response.ended).toBe('end')
       expect(response.messages().length).toBeLessThan(128)
-      const { id, retry } = response.blocks.at(-1)!
-      expect(retry).toBe(1000)
-      endpoint.calls[0]!.result()
-      const resumed = await get(url, { ...POLLING, 'last-event-id': id! })
-      expect(await resumed.ended).toBe('end')
-      expect(response.messages().length + resumed.messages().length).toBe(129)
-      expect(streams.stats()).toMatchObject({ live: 0, connections: 0 })
+      expect(response.blocks.at(-1)!.retry).toBe(1000)
+      await talk.plays(go, resume({ by: 'endpoint' }), end)
+      expect(response.messages().length + talk.response.messages().length).toBe(129)
+      expect(talk.stats()).toMatchObject({ live: 0, connections: 0 })
     })
   })
 })
 
 describe('a client that has not shown that it comes back', () => {
-  it.each<[client: string, headers: Record<string, string>]>([
-    ['of 2025-03-26', headersFor({ version: '2025-03-26' })],
-    ['of 2025-06-18', headersFor({ version: '2025-06-18' })],
-    ['of no known revision', {}]
-  ])('%s stays connected', async (_client, headers) => {
-    const { response, id } = await call(
-      async ({ open, result }, stream) => {
-        stream.disconnect()
-        open()
-        await turn()
-        stream.disconnect({ retry: 1 })
-        await turn()
-        result()
-      },
-      {},
-      headers
-    )
-    expect(await response.ended).toBe('end')
-    expect(response.text).toBe(
-      `event: prime\nid: ${eventId(id, '0.1')}\nretry: 3000\ndata: {}\n\n` +
-        `id: ${eventId(id, 1)}\n${RESULT}`
-    )
-  })
-
-  it('has not agreed upon anything while it initializes', async () => {
-    const endpoint = rawEndpoint(({ open, result, message }) => {
-      open({ 'Mcp-Session-Id': 's' })
-      currentStream()!.disconnect()
-      result({ protocolVersion: message.params.protocolVersion })
+  describe.each(['2025-03-26', '2025-06-18', ''])('of revision %j', version => {
+    conversation('stays connected', {
+      version,
+      endpoint: [mine, disconnect(), open, turn, disconnect(1), turn, result],
+      client: [post, end],
+      sees: [primer, 'result', 'end'],
+      then: talk =>
+        expect(textOf(talk, 0)).toBe(
+          `event: prime\nid: ID.0.1\nretry: 3000\ndata: {}\n\n${event(1, RESULT)}`
+        )
     })
-    const { url } = await serve(endpoint)
-    const response = await post(url, initialize('2025-11-25'), POLLING)
-    expect(await response.ended).toBe('end')
-    expect(response.messages()).toHaveLength(1)
-    expect(response.blocks).toHaveLength(1)
+  })
+
+  conversation('has not agreed upon anything while it initializes', {
+    ...ANNOUNCED,
+    endpoint: [
+      call => call.open({ 'Mcp-Session-Id': 's' }),
+      ...[mine, disconnect()],
+      call => call.result({ protocolVersion: call.message.params.protocolVersion })
+    ],
+    client: [post({ message: initialize('2025-11-25') }), end],
+    sees: ['result of initialize', 'end']
   })
 })
 
-describe('an older client that has announced itself', () => {
-  it.each(['2025-06-18', '2026-07-28'])('is disconnected, at %s', async version => {
-    const { response, id } = await call(
-      ({ open }, stream) => {
-        open()
-        stream.disconnect({ retry: 1500 })
-      },
-      {},
-      headersFor({ version, prefer: 'rel=stream' })
-    )
-    expect(await response.ended).toBe('end')
-    const last =
-      version === '2025-06-18'
-        ? 'event: prime\nid: I\nretry: 1500\ndata: {}\n\n'
-        : 'id: I\nretry: 1500\ndata:\n\n'
-    expect(response.blocks.at(-1)!.raw).toBe(last.replace('I', eventId(id, '0.2')))
-  })
-})
+describe.each(['2025-06-18', '2026-07-28'])(
+  'an older client that has announced itself, at %s',
+  version => {
+    conversation('is disconnected', {
+      ...{ ...ANNOUNCED, version },
+      endpoint: [...head, disconnect(1500), hold],
+      client: [post, end],
+      sees: LEFT,
+      then: talk => {
+        const isNamed = version === '2025-06-18'
+        const last = isNamed
+          ? 'event: prime\nid: ID.0.2\nretry: 1500\ndata: {}\n\n'
+          : first('0.2', 1500)
+        expect(textOf(talk, 0).endsWith(last)).toBe(true)
+      }
+    })
+  }
+)
 
 /**
  * A tool that disconnects its client first thing and once more each time that it is back, then
@@ -341,21 +259,20 @@ function polled(times: number) {
     return `back ${times} times`
   }
 }
-
-const textOf = (result: Json): string => JSON.parse(result.content[0].text)
+const textIn = (result: Json): string => JSON.parse(result.content[0].text)
 
 describe.each([
-  ['SDK v1 stateful', sdkV1Stateful],
+  ['SDK v1', sdkV1Stateful],
   ['SDK v1 stateless', sdkV1Stateless],
-  ['SDK v2 stateful', sdkV2Stateful],
+  ['SDK v2', sdkV2Stateful],
   ['SDK v2 handler', sdkV2Handler]
-])('in a tool of %s', (_name, create) => {
+] as const)('in a tool of %s', (server, create) => {
   it('an official client of v1 that is known to come back does so, as often as it takes', async () => {
     const endpoint = create({ onContext: polled(4) })
     const { url, streams } = await serve(endpoint, { retry: 20, handoff: 'always' })
     const { client, errors } = await connectV1(url)
     const result = await client.callTool({ name: 'context', arguments: { key: 'k' } })
-    expect(textOf(result)).toBe('back 4 times')
+    expect(textIn(result)).toBe('back 4 times')
     expect(streams.stats()).toMatchObject({ resumes: 4, live: expect.any(Number) })
     expect(endpoint.log.executions('k')).toBe(1)
     expect(errors).toEqual([])
@@ -365,42 +282,26 @@ describe.each([
     const endpoint = create({ onContext: polled(2) })
     const { url } = await serve(endpoint, { retry: 20, handoff: 'always' })
     const { client, errors } = await connectV2(url, { era: '2025-11-25' })
-    expect(textOf(await client.callTool({ name: 'context', arguments: { key: 'k' } }))).toBe(
-      'back 2 times'
-    )
+    const result = await client.callTool({ name: 'context', arguments: { key: 'k' } })
+    expect(textIn(result)).toBe('back 2 times')
     expect(endpoint.log.executions('k')).toBe(1)
     expect(errors).toEqual([])
   })
 
-  it('a client of 2025-06-18 never notices', async () => {
-    const endpoint = create({
-      onContext: () => {
-        currentStream()!.disconnect({ retry: 5 })
-        return 'never left'
-      }
-    })
-    const { url, streams } = await serve(endpoint, { retry: 20 })
-    const { headers } = await initializeSession(url, '2025-06-18')
-    const response = await post(url, callTool(1, 'context'), headers)
-    expect(await response.ended).toBe('end')
-    expect(response.messages()).toMatchObject([
-      { id: 1, result: { content: [{ text: '"never left"' }] } }
-    ])
-    expect(streams.stats().resumes).toBe(0)
+  conversation('a client of 2025-06-18 never notices', {
+    ...{ server, version: '2025-06-18', session: 'its own' },
+    endpoint: [mine, disconnect(5), result],
+    client: [post, end],
+    sees: [primer, 'result', 'end'],
+    counts: { resumes: 0 }
   })
 })
 
 describe('in a tool of SDK v2 at 2026-07-28', () => {
-  it('a client that has announced itself comes back by the link', async () => {
-    const endpoint = sdkV2Handler({ responseMode: 'sse', onContext: polled(1) })
-    const { url } = await serve(endpoint, { retry: 20 })
-    const response = await postModern(url, callTool(1, 'context'), { prefer: 'rel=stream' })
-    expect(await response.ended).toBe('end')
-    expect(response.messages()).toEqual([])
-    const resumed = await get(streamUrl(response, url), { prefer: 'rel=stream' })
-    expect(await resumed.ended).toBe('end')
-    expect(resumed.messages()).toMatchObject([
-      { id: 1, result: { content: [{ text: '"back 1 times"' }] } }
-    ])
+  conversation('a client that has announced itself comes back by the link', {
+    ...{ ...ANNOUNCED, server: 'SDK v2 handler', version: '2026-07-28' },
+    endpoint: [mine, disconnect(5), hold, result],
+    client: [post, end, resume({ after: null }), take(1), go, end],
+    sees: [...LEFT, primer, 'result', 'end']
   })
 })

@@ -374,9 +374,11 @@ function answer(req: IncomingMessage, res: ServerResponse, message: Json): void 
 
 /** Without what is drawn by chance, or tells the time. */
 function nameless(value: unknown): string {
-  return JSON.stringify(value)
-    .replaceAll(/mcps1\.[\w-]+|(?<![\w-])[\w-]{21}(?![\w-])/g, 'ID')
-    // The primers of a stream that is gone are counted by the time.
-    .replaceAll(/(?<=id: ID\.r1\.0\.)\d{9}(?!\d)/g, 'COUNT')
-    .replace(/"date":"[^"]*"/, '')
+  return (
+    JSON.stringify(value)
+      .replaceAll(/mcps1\.[\w-]+|(?<![\w-])[\w-]{21}(?![\w-])/g, 'ID')
+      // The primers of a stream that is gone are counted by the time.
+      .replaceAll(/(?<=id: ID\.r1\.0\.)\d{9}(?!\d)/g, 'COUNT')
+      .replace(/"date":"[^"]*"/, '')
+  )
 }

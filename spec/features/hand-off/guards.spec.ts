@@ -1,37 +1,33 @@
 // An answer that is handed over comes to the endpoint as its client's own POST: through all that
 // stands in front, which has its say.
 
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import morgan from 'morgan'
 import { Awaitable, gate } from '../../helpers/gate.js'
-import { until } from '../../helpers/happenings.js'
-import { callTool, ended, get, headersFor, post } from '../../helpers/mcp.js'
-import type { Json, OpenStream } from '../../helpers/open-stream.js'
-import { serve, streamUrl } from '../../helpers/serve.js'
+import type { Json } from '../../helpers/open-stream.js'
+import { answer, close, end, on, post } from '../../helpers/talk/client.js'
+import { resume, until, yes, type Word } from '../../helpers/talk/client.js'
+import { ask, result, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, type Talk } from '../../helpers/talk/index.js'
 import { stopTheClock } from '../limits/setup.js'
-import { ANNOUNCED, askingEndpoint, QUICK, yes, type AskingOptions } from './asking.js'
+import { QUICK } from './asking.js'
 
-const HEADERS = { ...ANNOUNCED, ...headersFor({ auth: 'alice', session: 's' }) }
-
-async function asking(inFront: RequestHandler[] = [], options: AskingOptions = {}) {
-  const endpoint = askingEndpoint(
-    async (call, ask) => {
-      await Promise.all([ask('a'), ask('b')])
-      call.result()
-    },
-    { session: 's', ...options }
-  )
-  const served = await serve(endpoint, QUICK, inFront)
-  const first = await ended(post(served.url, callTool(1, 'any'), HEADERS))
-  const link = streamUrl(first, served.url)
-  const handOver = (headers: Record<string, string> = HEADERS): Promise<OpenStream> =>
-    post(link, [yes('a'), yes('b')], headers)
-  return { ...served, endpoint, link, handOver }
+/** A call that has asked `a` and `b`, whose client has both answers. */
+const CALL = {
+  ...{ prefer: 'rel=stream', auth: 'alice', headers: { 'mcp-session-id': 's' }, options: QUICK },
+  endpoint: [ask('a', 'b'), result]
 }
-
-const reasonOf = async (response: OpenStream): Promise<Json> =>
-  (await response.json()).error.data.reason
+const OPENED = [post, end]
+const SEEN = [primer, 'asks a', 'asks b', primer, 'end']
+const ANSWERED = [primer, 'result', 'end']
+const handOver: Word = on(0, answer('a', 'b'))
+const answers = ({ requests }: Talk) =>
+  requests.filter(({ message }) => message.method === undefined)
+const answered =
+  (count: number): Word =>
+  talk =>
+    expect(answers(talk)).toHaveLength(count)
 
 describe('what a guard sees', () => {
   interface Seen {
@@ -43,266 +39,250 @@ describe('what a guard sees', () => {
     isSecure: boolean
     body: Json
     headers: NodeJS.Dict<string | string[]>
-    rawHeaders: string[]
   }
-
-  const watching = async () => {
-    const seen = new Awaitable<Seen>()
-    const guard: RequestHandler = (req, _res, next) => {
-      const { method, url, originalUrl, ip, socket, secure, body, headers, rawHeaders } = req
-      seen.push({
-        method,
-        url,
-        originalUrl,
-        ip,
-        port: socket.remotePort,
-        isSecure: secure,
-        body,
-        headers,
-        rawHeaders
-      })
-      next()
-    }
-    return { seen, ...(await asking([express.json() as RequestHandler, guard])) }
+  let seen: Awaitable<Seen>
+  const guard: RequestHandler = (req, _res, next) => {
+    const { method, url, originalUrl, ip, socket, secure: isSecure, body, headers } = req
+    seen.push({ method, url, originalUrl, ip, port: socket.remotePort, isSecure, body, headers })
+    next()
   }
+  const WATCHED = { ...CALL, inFront: [express.json() as RequestHandler, guard] }
+  const watching = () => (seen = new Awaitable())
 
-  it('is the POST with all answers, and then one POST for each of them, from the same address', async () => {
-    const { seen, handOver } = await watching()
-    await ended(handOver())
-    expect(seen).toHaveLength(4)
-    const [, handed, ...answers] = seen
-    expect(handed!.originalUrl).toMatch(/^\/mcp\?stream=/)
-    expect(answers.map(({ originalUrl, method, body }) => [method, originalUrl, body.id])).toEqual([
-      ['POST', '/mcp', 'a'],
-      ['POST', '/mcp', 'b']
-    ])
-    for (const { ip, port, isSecure } of answers) {
-      expect([ip, port, isSecure]).toEqual([handed!.ip, handed!.port, false])
+  conversation(
+    'is the POST with all answers, and then one POST for each of them, from the same address',
+    {
+      ...WATCHED,
+      client: [watching, ...OPENED, handOver, end],
+      sees: [...SEEN, ...ANSWERED],
+      // Never the call itself again.
+      hears: ['tools/call', 'answer a', 'answer b'],
+      then: () => {
+        expect(seen).toHaveLength(4)
+        const [, handed, ...each] = seen
+        expect(handed!.originalUrl).toMatch(/^\/mcp\?stream=/)
+        expect(each.map(({ originalUrl, method, body }) => [method, originalUrl, body.id])).toEqual(
+          [
+            ['POST', '/mcp', 'a'],
+            ['POST', '/mcp', 'b']
+          ]
+        )
+        for (const { ip, port, isSecure } of each)
+          expect([ip, port, isSecure]).toEqual(['127.0.0.1', handed!.port, false])
+        expect(handed!.ip).toBe('127.0.0.1')
+      }
     }
-    expect(handed!.ip).toBe('127.0.0.1')
-  })
+  )
 
-  it("are the headers of the client's POST, without those that describe its body", async () => {
-    const { seen, handOver } = await watching()
-    const own = {
-      ...{ cookie: 'a=1; b=2', 'x-forwarded-for': '10.1.2.3', 'x-custom': 'of my own' },
-      ...{ 'idempotency-key': '"a-key"', 'if-match': '"x"', range: 'bytes=0-1', te: 'trailers' }
-    }
-    await ended(handOver({ ...HEADERS, ...own }))
-    const { headers } = seen[2]!
-    expect(headers).toMatchObject({
-      ...{
+  const KEPT = { cookie: 'a=1; b=2', 'x-forwarded-for': '10.1.2.3', 'x-custom': 'of my own' }
+  const DROPPED = {
+    'idempotency-key': '"a-key"',
+    'if-match': '"x"',
+    range: 'bytes=0-1',
+    te: 'trailers'
+  }
+  conversation("are the headers of the client's POST, without those that describe its body", {
+    ...WATCHED,
+    client: [
+      ...[watching, ...OPENED],
+      talk =>
+        talk.send({ url: talk.link, body: [yes('a'), yes('b')], headers: { ...KEPT, ...DROPPED } }),
+      end
+    ],
+    then: () => {
+      const { headers } = seen[2]!
+      expect(headers).toMatchObject({
+        ...KEPT,
         authorization: 'Bearer alice',
         'mcp-session-id': 's',
-        'mcp-protocol-version': '2025-11-25'
-      },
-      ...{ cookie: 'a=1; b=2', 'x-forwarded-for': '10.1.2.3', 'x-custom': own['x-custom'] },
-      ...{ 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-      ...{
+        'mcp-protocol-version': '2025-11-25',
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
         'content-length': String(JSON.stringify(yes('a')).length),
         host: seen[1]!.headers['host']
-      }
-    })
-    for (const name of [
-      'prefer',
-      'idempotency-key',
-      'if-match',
-      'range',
-      'te',
-      'transfer-encoding',
-      'last-event-id'
-    ]) {
-      expect(headers).not.toHaveProperty(name)
+      })
+      for (const name of [...Object.keys(DROPPED), 'prefer', 'transfer-encoding', 'last-event-id'])
+        expect(headers).not.toHaveProperty(name)
     }
-  })
-
-  it('is never the call itself again', async () => {
-    const { endpoint, handOver } = await watching()
-    await ended(handOver())
-    expect(endpoint.runs).toHaveLength(1)
   })
 })
 
 describe('what a guard says to an answer', () => {
-  it.each([401, 403, 404, 409, 429, 500, 503])('reaches the client as it is: %d', async status => {
-    let isStrict = true
-    const guard: RequestHandler = (req, res, next) => {
-      if (!isStrict || req.method !== 'POST' || req.query['stream'] !== undefined) return next()
-      res.setHeader('WWW-Authenticate', 'Bearer error="invalid_token"')
-      res.setHeader('Set-Cookie', ['a=1', 'b=2'])
-      res.status(status).json({ jsonrpc: '2.0', id: null, error: { code: -1, message: 'grün' } })
+  let isStrict = false
+  const becomes =
+    (strict: boolean): Word =>
+    () =>
+      void (isStrict = strict)
+  const ERROR = { jsonrpc: '2.0', id: null, error: { code: -1, message: 'grün' } }
+
+  describe.each([401, 403, 404, 409, 429, 500, 503])('as %d', status => {
+    conversation('reaches the client as it is', {
+      ...CALL,
+      inFront: [
+        (req, res, next) => {
+          if (!isStrict || req.method !== 'POST' || req.query['stream'] !== undefined) return next()
+          res.setHeader('WWW-Authenticate', 'Bearer error="invalid_token"')
+          res.setHeader('Set-Cookie', ['a=1', 'b=2'])
+          res.status(status).json(ERROR)
+        }
+      ],
+      client: [
+        ...[becomes(false), ...OPENED, becomes(true), handOver, end],
+        async ({ response }) => {
+          expect(response.headers).toMatchObject({
+            'www-authenticate': 'Bearer error="invalid_token"',
+            'set-cookie': ['a=1', 'b=2']
+          })
+          expect(response.rawHeaders).toContain('WWW-Authenticate')
+          expect(await response.json()).toEqual(ERROR)
+        },
+        ...[answered(0), becomes(false), handOver, end]
+      ],
+      sees: [...SEEN, `${status}`, ...ANSWERED],
+      counts: { waiting: 0, live: 0 }
+    })
+  })
+
+  conversation('to the POST with all of them is said before anything else', {
+    ...CALL,
+    inFront: [(_req, res, next) => (isStrict ? void res.status(401).end('who?') : next())],
+    client: [becomes(false), ...OPENED, becomes(true), handOver, end],
+    sees: [...SEEN, '401'],
+    counts: { waiting: 1 },
+    then: talk => {
+      expect(talk.response.text).toBe('who?')
+      answered(0)(talk)
     }
-    isStrict = false
-    const { endpoint, handOver, streams } = await asking([guard])
-    isStrict = true
-    const refused = await handOver()
-    expect(refused.status).toBe(status)
-    expect(refused.headers).toMatchObject({
-      'www-authenticate': 'Bearer error="invalid_token"',
-      'set-cookie': ['a=1', 'b=2']
-    })
-    expect(refused.rawHeaders).toContain('WWW-Authenticate')
-    expect(await refused.json()).toEqual({
-      jsonrpc: '2.0',
-      id: null,
-      error: { code: -1, message: 'grün' }
-    })
-    expect(endpoint.answers).toHaveLength(0)
-    isStrict = false
-    const next = await ended(handOver())
-    expect(next.messages()).toMatchObject([{ id: 1, result: {} }])
-    expect(streams.stats()).toMatchObject({ waiting: 0, live: 0 })
   })
 
-  it('to the POST with all of them is said before anything else', async () => {
-    let isStrict = false
-    const guard: RequestHandler = (_req, res, next) =>
-      isStrict ? void res.status(401).end('who?') : next()
-    const { endpoint, handOver, streams } = await asking([guard])
-    isStrict = true
-    const refused = await ended(handOver())
-    expect([refused.status, refused.text]).toEqual([401, 'who?'])
-    expect(endpoint.answers).toHaveLength(0)
-    expect(streams.stats().waiting).toBe(1)
-  })
-
-  it('is heard by what logs in front: each request has its line', async () => {
-    const lines: string[] = []
-    const log = morgan(':method :url :status', {
-      stream: { write: line => void lines.push(line.trim()) }
-    })
-    const { handOver } = await asking([log as RequestHandler])
-    await ended(handOver())
-    expect(lines.filter(line => line === 'POST /mcp 202')).toHaveLength(2)
+  const lines: string[] = []
+  const stream = { write: (line: string) => void lines.push(line.trim()) }
+  conversation('is heard by what logs in front: each request has its line', {
+    ...CALL,
+    inFront: [morgan(':method :url :status', { stream }) as RequestHandler],
+    client: [...OPENED, handOver, end],
+    then: () => expect(lines.filter(line => line === 'POST /mcp 202')).toHaveLength(2)
   })
 })
 
 describe('what the endpoint says to an answer', () => {
-  it('400 is relayed, body and all, and the other answers are not tried', async () => {
-    const { endpoint, handOver } = await asking([], {
-      onAnswer: ({ res }) =>
-        res.writeHead(400, { 'Content-Type': 'text/plain' }).end('no such request')
-    })
-    const refused = await ended(handOver())
-    expect([refused.status, refused.text]).toEqual([400, 'no such request'])
-    expect(endpoint.answers).toHaveLength(1)
+  conversation('400 is relayed, body and all, and the other answers are not tried', {
+    ...CALL,
+    accepts: [
+      ({ res }) => res.writeHead(400, { 'Content-Type': 'text/plain' }).end('no such request')
+    ],
+    client: [...OPENED, handOver, end, answered(1)],
+    sees: [...SEEN, '400'],
+    then: ({ response }) => expect(response.text).toBe('no such request')
   })
 
-  it('200 with a JSON-RPC error is 400 to the client, and the answers stay open', async () => {
-    let isRefusing = true
-    const error = { code: -32001, message: 'Not for you', data: { why: 'quota' } }
-    const { endpoint, handOver } = await asking([], {
-      onAnswer: ({ res }) => {
-        if (!isRefusing) return undefined
+  const ERROR = { code: -32001, message: 'Not for you', data: { why: 'quota' } }
+  let isRefusing: boolean
+  const refuses =
+    (refusing: boolean): Word =>
+    () =>
+      void (isRefusing = refusing)
+  conversation('200 with a JSON-RPC error is 400 to the client, and the answers stay open', {
+    ...CALL,
+    accepts: [
+      ({ res }) => {
+        if (!isRefusing) return
         res.writeHead(200, { 'Content-Type': 'application/json' })
-        res.end(JSON.stringify({ jsonrpc: '2.0', id: null, error }))
-        return 'broken'
+        res.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: ERROR }))
       }
-    })
-    const refused = await handOver()
-    expect([refused.status, await refused.json()]).toEqual([
-      400,
-      { jsonrpc: '2.0', id: null, error }
-    ])
-    expect(endpoint.answers).toHaveLength(1)
-    isRefusing = false
-    const next = await ended(handOver())
-    expect(next.messages().at(-1)).toMatchObject({ id: 1, result: {} })
+    ],
+    client: [
+      ...[refuses(true), ...OPENED, handOver, end],
+      async ({ response }) =>
+        expect(await response.json()).toEqual({ jsonrpc: '2.0', id: null, error: ERROR }),
+      ...[answered(1), refuses(false), handOver, end]
+    ],
+    sees: [...SEEN, '400', ...ANSWERED]
   })
 
-  it('404 ends its session, and the call with it', async () => {
-    const { handOver, link, streams } = await asking([], {
-      onAnswer: ({ res }) => res.writeHead(404).end('gone')
-    })
-    const refused = await ended(handOver())
-    expect([refused.status, refused.text]).toEqual([404, 'gone'])
-    await until(() => streams.stats().waiting === 0)
-    const resumed = await ended(get(link, HEADERS))
-    expect(resumed.messages().at(-1)).toMatchObject({
-      id: 1,
-      error: { data: { reason: 'session-ended' } }
-    })
-    // No answer is wanted any more: the rest of the call is all that there is.
-    const late = await ended(handOver())
-    expect(late.messages()).toMatchObject([{ id: 1, error: { data: { reason: 'session-ended' } } }])
+  conversation('404 ends its session, and the call with it', {
+    ...CALL,
+    accepts: [({ res }) => res.writeHead(404).end('gone')],
+    client: [
+      ...[...OPENED, handOver, end, ({ response }: Talk) => expect(response.text).toBe('gone')],
+      ...[until(talk => talk.stats().waiting === 0), on(0, resume({ after: null })), end],
+      // No answer is wanted any more: the rest of the call is all that there is.
+      ...[handOver, end]
+    ],
+    sees: [
+      ...[...SEEN, '404', primer, 'asks a', 'asks b', 'error session-ended', 'end'],
+      ...[primer, 'error session-ended', 'end']
+    ]
   })
 
-  it.each([200, 201, 202, 204])('%d takes it', async status => {
-    const { endpoint, handOver, streams } = await asking([], {
-      onAnswer: ({ res }) => res.writeHead(status).end(status === 200 ? '{}' : undefined)
+  const isTaken: Word = ({ response }) => expect(response.status).toBe(200)
+  describe.each([200, 201, 202, 204])('as %d', status => {
+    conversation('takes it', {
+      ...CALL,
+      accepts: [({ res }) => res.writeHead(status).end(status === 200 ? '{}' : undefined)],
+      client: [...OPENED, handOver, isTaken, answered(2), close({ drain: 0 })]
     })
-    const next = await handOver()
-    expect(next.status).toBe(200)
-    expect(endpoint.answers).toHaveLength(2)
-    await streams.close({ drain: 0 })
-    next.destroy()
   })
 
-  it('an event stream is taken for acceptance, and is not read', async () => {
-    const { endpoint, handOver, streams } = await asking([], {
-      onAnswer: call => call.emit({ jsonrpc: '2.0', method: 'notifications/message', params: {} })
-    })
-    const next = await handOver()
-    expect(next.status).toBe(200)
-    for (const call of endpoint.answers) await call.closed
-    expect(endpoint.answers).toHaveLength(2)
+  conversation('an event stream is taken for acceptance, and is not read', {
+    ...CALL,
+    accepts: [call => void call.emit({ jsonrpc: '2.0', method: 'notifications/x', params: {} })],
+    client: [
+      ...[...OPENED, handOver, isTaken],
+      talk => Promise.all(answers(talk).map(({ closed }) => closed)),
+      answered(2)
+    ],
     // It is no stream of a client's.
-    expect(streams.stats()).toMatchObject({ live: 1 })
-    next.destroy()
+    counts: { live: 1 }
   })
 
-  it.each<[name: string, breakOff: AskingOptions['onAnswer']]>([
-    ['destroys its response', ({ res }) => void res.destroy()],
-    ['destroys the socket', ({ req }) => void req.socket.destroy()],
-    ['answers rubbish', ({ req }) => void req.socket.end('what?\r\n\r\n')],
+  describe.each<[name: string, breakOff: Line]>([
+    ['destroys its response', ({ res }) => res.destroy()],
+    ['destroys the socket', ({ req }) => req.socket.destroy()],
+    ['answers rubbish', ({ req, closed }) => (req.socket.end('what?\r\n\r\n'), closed)],
     [
       'speaks another protocol',
-      ({ res }) => void res.writeHead(101, { Connection: 'upgrade', Upgrade: 'any' }).end()
+      ({ res }) => res.writeHead(101, { Connection: 'upgrade', Upgrade: 'any' }).end()
     ]
-  ])('is 502 to the client if it %s, and the answers stay open', async (_name, breakOff) => {
-    let isBroken = true
-    const { endpoint, handOver } = await asking([], {
-      onAnswer: call => (isBroken ? (breakOff!(call), 'broken') : undefined)
+  ])('if it %s', (_name, breakOff) => {
+    conversation('is 502 to the client, and the answers stay open', {
+      ...CALL,
+      accepts: [(call, run) => (isRefusing ? breakOff(call, run) : undefined)],
+      client: [refuses(true), ...OPENED, handOver, end, refuses(false), handOver, end, answered(3)],
+      sees: [...SEEN, '502 endpoint-failed', ...ANSWERED]
     })
-    const refused = await handOver()
-    expect([refused.status, await reasonOf(refused)]).toEqual([502, 'endpoint-failed'])
-    isBroken = false
-    const next = await ended(handOver())
-    expect(next.messages()).toMatchObject([{ id: 1, result: {} }])
-    expect(endpoint.answers).toHaveLength(3)
   })
 
-  it('is 502 if it says nothing at all for half a minute', async () => {
-    const silence = gate()
-    const { endpoint, handOver } = await asking([], { onAnswer: () => silence.opened })
-    stopTheClock()
-    const waiting = handOver()
-    const behind = handOver()
-    const call = await endpoint.answers.nth(1)
-    jest.advanceTimersByTime(29_999)
-    expect(call.isClosed).toBe(false)
-    jest.advanceTimersByTime(1)
-    await call.closed
-    const refused = await waiting
-    expect([refused.status, await reasonOf(refused)]).toEqual([502, 'endpoint-failed'])
-    // Whoever was behind has its own try.
-    silence.open()
-    jest.useRealTimers()
-    const next = await behind
-    expect(next.status).toBe(200)
-    await next.ended
+  const silence = gate()
+  conversation('is 502 if it says nothing at all for half a minute', {
+    ...CALL,
+    accepts: [() => silence.opened],
+    client: [
+      ...OPENED,
+      async talk => {
+        stopTheClock()
+        const waiting = handOver(talk)
+        const behind = handOver(talk)
+        const call = await talk.requests.nth(2)
+        jest.advanceTimersByTime(29_999)
+        expect(call.isClosed).toBe(false)
+        jest.advanceTimersByTime(1)
+        await call.closed
+        await waiting
+        await end(talk)
+        expect(talk.words().at(-1)).toBe('502 endpoint-failed')
+        // Whoever was behind has its own try.
+        silence.open()
+        jest.useRealTimers()
+        await behind
+      },
+      ...[isTaken, end]
+    ]
   })
 
-  it('is not waited for once its head is there', async () => {
-    const { handOver, endpoint } = await asking([], {
-      onAnswer: ({ res }) => {
-        res.writeHead(202).flushHeaders()
-        res.destroy()
-      }
-    })
-    const next = await handOver()
-    expect(next.status).toBe(200)
-    next.destroy()
-    expect(endpoint.answers).toHaveLength(2)
+  conversation('is not waited for once its head is there', {
+    ...CALL,
+    accepts: [({ res }) => (res.writeHead(202).flushHeaders(), void res.destroy())],
+    client: [...OPENED, handOver, isTaken, answered(2)]
   })
 })

@@ -1,67 +1,52 @@
 // Option `handoff`: to whom streams are handed off.
 
 import { describe, expect, it } from '@jest/globals'
-import { callTool, get, post } from '../../helpers/mcp.js'
-import type { OpenStream } from '../../helpers/open-stream.js'
-import { serve, streamUrl } from '../../helpers/serve.js'
-import { ANNOUNCED, askingEndpoint, QUICK, UNANNOUNCED, yes } from './asking.js'
+import { callTool } from '../../helpers/mcp.js'
+import { answer, counts, cut, end, on, post, reply } from '../../helpers/talk/client.js'
+import { resume, take, wait, yes } from '../../helpers/talk/client.js'
+import { ask, result } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, talk, type Talk } from '../../helpers/talk/index.js'
+import { QUICK } from './asking.js'
 import { SepClient } from './sep-client.js'
 
-const lastId = (stream: OpenStream): string =>
-  stream.blocks.findLast(({ id }) => id !== undefined)!.id!
-
-async function asking(handoff: 'auto' | 'always' | 'never' | undefined, more = {}) {
-  const endpoint = askingEndpoint(async (call, ask) => (await ask('a'), call.result()), {
-    session: 's'
-  })
-  return { endpoint, ...(await serve(endpoint, { ...QUICK, handoff, ...more })) }
-}
+const ASKING = { session: 's', endpoint: [ask('a'), result] }
+const ANNOUNCED = { prefer: 'rel=stream' }
+const applied = ({ response }: Talk) => response.headers['preference-applied']
 
 describe('handoff: never', () => {
-  const start = async (headers: Record<string, string>) => {
-    const served = await asking('never', { handoffAfter: 1 })
-    const response = await post(served.url, callTool(1, 'any'), {
-      ...headers,
-      'mcp-session-id': 's'
-    })
-    await response.nextMessage()
-    return { ...served, response, link: streamUrl(response, served.url) }
-  }
+  const WORLD = { ...ASKING, options: { ...QUICK, handoff: 'never' as const, handoffAfter: 1 } }
 
-  it.each([
+  describe.each([
     ['announced', ANNOUNCED],
-    ['unannounced', UNANNOUNCED]
-  ])(
-    'keeps the connection of an %s client, and takes answers at the endpoint only',
-    async (_name, headers) => {
-      const { url, response, link, endpoint, streams } = await start(headers)
-      await new Promise(resolve => setTimeout(resolve, 30))
-      expect([response.ending, streams.stats().waiting]).toEqual([undefined, 0])
-      const refused = await post(link, [yes('a')], headers)
-      expect([refused.status, refused.headers.allow]).toEqual([405, 'GET, HEAD, DELETE, OPTIONS'])
-      expect(await refused.json()).toMatchObject({
-        id: null,
-        error: { code: -31000, data: { reason: 'method-not-allowed' } }
-      })
-      expect(endpoint.answers).toHaveLength(0)
-      await post(url, yes('a'), { ...headers, 'mcp-session-id': 's' })
-      expect(await response.ended).toBe('end')
-    }
-  )
-
-  it('tells a client that announces itself, which would wait for a 204', async () => {
-    expect((await start(ANNOUNCED)).response.headers['preference-applied']).toBe(
-      'rel=stream; handoff=never'
-    )
-    expect((await start(UNANNOUNCED)).response.headers['preference-applied']).toBeUndefined()
+    ['unannounced', {}]
+  ])('of an %s client', (_name, client) => {
+    conversation('keeps the connection, and takes answers at the endpoint only', {
+      ...{ ...WORLD, ...client },
+      client: [
+        ...[post, take(2), wait(30), counts({ connections: 1, waiting: 0 }), answer('a'), end],
+        async ({ response, requests }) => {
+          expect(response.headers.allow).toBe('GET, HEAD, DELETE, OPTIONS')
+          expect(await response.json()).toMatchObject({ id: null, error: { code: -31000 } })
+          expect(requests).toHaveLength(1)
+        },
+        ...[reply('a'), on(0, end)]
+      ],
+      sees: [primer, 'asks a', 'result', 'end', '405 method-not-allowed', '202']
+    })
   })
 
-  it('lets a client that has fetched a stream URL follow it, and no more', async () => {
-    const { response, link } = await start(ANNOUNCED)
-    response.destroy()
-    const resumed = await get(link, { ...ANNOUNCED, 'last-event-id': lastId(response) })
-    await new Promise(resolve => setTimeout(resolve, 20))
-    expect([resumed.status, resumed.ending]).toEqual([200, undefined])
+  conversation('tells a client that announces itself, which would wait for a 204', {
+    ...WORLD,
+    client: [
+      ...[post(ANNOUNCED), (t: Talk) => expect(applied(t)).toBe('rel=stream; handoff=never')],
+      ...[post({ id: 2 }), (t: Talk) => expect(applied(t)).toBeUndefined()]
+    ]
+  })
+
+  conversation('lets a client that has fetched a stream URL follow it, and no more', {
+    ...{ ...WORLD, ...ANNOUNCED },
+    client: [post, take(2), cut, resume, take(1), wait(20), counts({ connections: 1 })],
+    sees: [primer, 'asks a', primer]
   })
 })
 
@@ -69,28 +54,29 @@ describe('handoff: always', () => {
   it.each(['2025-03-26', '2025-06-18', '2025-11-25'])(
     'a client that says nothing is handed off to, at %s',
     async version => {
-      const { url, endpoint } = await asking('always')
-      const client = new SepClient(url, {
-        headers: { 'mcp-protocol-version': version },
-        answer: ({ id }) => yes(id)
-      })
+      const made = await talk({ ...ASKING, options: { ...QUICK, handoff: 'always' } })
+      const headers = { 'mcp-protocol-version': version }
+      const client = new SepClient(made.url, { headers, answer: ({ id }) => yes(id) })
       const { response, trace } = await client.call(callTool(1, 'any'))
       expect(response.result).toEqual({})
       expect(trace).toEqual(['call 200', 'GET 204', 'answers 200'])
-      expect(endpoint.answers).toHaveLength(1)
+      expect(made.requests.filter(({ message }) => message.id === 'a')).toHaveLength(1)
     }
   )
 })
 
 describe.each(['auto', undefined] as const)('handoff: %s', handoff => {
-  it('applies the preference of a client that announces itself, in every turn', async () => {
-    const { url } = await asking(handoff)
-    const first = await post(url, callTool(1, 'any'), ANNOUNCED)
-    await first.ended
-    expect(first.headers['preference-applied']).toBe('rel=stream')
-    const next = await post(streamUrl(first, url), [yes('a')], ANNOUNCED)
-    expect(next.headers['preference-applied']).toBe('rel=stream')
-    const quiet = await post(streamUrl(first, url), [yes('a')], UNANNOUNCED)
-    expect([quiet.status, quiet.headers['preference-applied']]).toEqual([200, undefined])
+  conversation('applies the preference of a client that announces itself, in every turn', {
+    ...ASKING,
+    options: { ...QUICK, handoff },
+    client: [
+      ...[post(ANNOUNCED), end, (t: Talk) => expect(applied(t)).toBe('rel=stream')],
+      talk => talk.send({ url: talk.link, body: [yes('a')], ...ANNOUNCED }),
+      talk => expect(applied(talk)).toBe('rel=stream'),
+      ...[
+        on(0, answer('a')),
+        (t: Talk) => expect([t.response.status, applied(t)]).toEqual([200, undefined])
+      ]
+    ]
   })
 })

@@ -5,24 +5,20 @@ import { describe, expect, it } from '@jest/globals'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { connectV1 } from '../../helpers/clients.js'
 import { gate } from '../../helpers/gate.js'
-import {
-  callTool,
-  ended,
-  get,
-  headersFor,
-  initializeSession,
-  post,
-  type Session
-} from '../../helpers/mcp.js'
+import { initializeSession, result as resultOf } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-import { askingEndpoint, elicitation, QUICK, yes, type Tool } from './asking.js'
+import { counts, end, on, post, reply } from '../../helpers/talk/client.js'
+import { resume, send, take, wait, type Word } from '../../helpers/talk/client.js'
+import { elicitation, result, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, type World } from '../../helpers/talk/index.js'
+import { QUICK } from './asking.js'
 import {
   callRun,
   CAPABILITIES,
   OUTCOMES,
   outcomeOf,
-  reply,
+  reply as answerTo,
   type RunName,
   sdkThatAsks
 } from './sdk-v1.js'
@@ -34,8 +30,6 @@ const OPTIONS = { ...QUICK, handoffAfter: 20 }
 const PATIENT = { ...QUICK, handoffAfter: 200 }
 const LONGER = 300
 const isPing = ({ method }: Json): boolean => method === 'ping'
-const pong = (ping: Json): Json => ({ jsonrpc: '2.0', id: ping.id, result: {} })
-const asksOnce: Tool = async (call, ask) => (await ask(`of ${call.message.id}`), call.result())
 
 const RUNS = [
   ['2025-03-26', ['once', 'three turns']],
@@ -52,7 +46,7 @@ describe.each(RUNS)('at %s', (version, runs) => {
       const { headers, sessionId } = await initializeSession(url, version, {}, CAPABILITIES)
       const complaints: Error[] = []
       endpoint.sessions.get(sessionId!)!.server.server.onerror = error => complaints.push(error)
-      const call = await new SepClient(url, { headers, answer: reply }).call(callRun(1, run))
+      const call = await new SepClient(url, { headers, answer: answerTo }).call(callRun(1, run))
       expect(outcomeOf(call.response.result)).toEqual(OUTCOMES[run])
       expect(call.trace.slice(0, 3)).toEqual(['call 200', 'GET 204', 'answers 200'])
       // Once, before all that the endpoint asks; which hears nothing of it.
@@ -66,7 +60,7 @@ describe.each(RUNS)('at %s', (version, runs) => {
     async () => {
       const { url } = await serve(sdkThatAsks(), OPTIONS)
       const { headers } = await initializeSession(url, version, {}, CAPABILITIES)
-      const answer = (request: Json): Json => (isPing(request) ? undefined : reply(request))
+      const answer = (request: Json): Json => (isPing(request) ? undefined : answerTo(request))
       const client = new SepClient(url, { headers, withoutIds: true, answer })
       expect(outcomeOf((await client.call(callRun(1, 'once'))).response.result)).toBe('first')
     }
@@ -89,117 +83,97 @@ describe.each(RUNS)('at %s', (version, runs) => {
 })
 
 describe('a client of which nothing is known', () => {
-  async function asked(options: object = OPTIONS, session?: string, version = '2025-06-18') {
-    const endpoint = askingEndpoint(asksOnce, session === undefined ? {} : { session })
-    const served = await serve(endpoint, options)
-    const headers: Session['headers'] =
-      session === undefined ? {} : (await initializeSession(served.url, version)).headers
-    const call = async (id: number) => {
-      const stream = await post(served.url, callTool(id, 'any'), headers)
-      await stream.nextMessage()
-      return stream
-    }
-    return { ...served, endpoint, headers, call }
-  }
+  const asks: Line = ({ message }, run) => run.ask(`of ${message.id}`)
+  const world = (session?: string, version = '2025-06-18', options: object = OPTIONS): World => ({
+    ...(session === undefined ? { version: '' } : { session, version }),
+    ...{ options, endpoint: [asks, result] }
+  })
+  const IN_SESSION = world('s')
+  const ASKED = [primer, 'ping', 'asks of 1']
+  /** Answers the ping that its first connection has brought. */
+  const pong =
+    (more = {}): Word =>
+    talk =>
+      send(resultOf(talk.wires[0]!.messages[0].id, {}), more)(talk)
 
-  it.concurrent(
+  conversation(
     'gets a ping before the first question, as it may handle one request after the other',
-    async () => {
-      const { call } = await asked()
-      const first = await call(1)
-      await first.nextMessage()
-      expect(first.messages()).toEqual([
+    {
+      ...world(),
+      client: [post, take(3)],
+      sees: [
+        primer,
         {
           jsonrpc: '2.0',
           id: expect.stringMatching(/^mcp-streams-ping-[\w-]{21}$/),
           method: 'ping'
         },
         elicitation('of 1')
-      ])
+      ]
     }
   )
 
-  it.concurrent.each([
+  describe.each([
     [undefined, undefined],
     ['s', '2025-06-18'],
     ['s', '2025-11-25']
-  ])(
-    'stays connected where it answers, and its endpoint does not hear of it: session %s, %s',
-    async (session, version) => {
-      const { call, url, headers, endpoint } = await asked(PATIENT, session, version)
-      const first = await call(1)
-      const answer = await ended(post(url, pong(first.messages()[0]), headers))
-      expect([answer.status, answer.text]).toEqual([202, ''])
-      await new Promise(resolve => setTimeout(resolve, LONGER))
-      expect(first.ending).toBeUndefined()
-      await post(url, yes('of 1'), headers)
-      expect(await first.ended).toBe('end')
-      expect(first.messages().at(-1)).toMatchObject({ id: 1, result: {} })
-      expect(endpoint.answers.map(({ message }) => message.id)).toEqual(['of 1'])
-      // Late, or again.
-      expect((await post(url, pong(first.messages()[0]), headers)).status).toBe(202)
-      expect(endpoint.answers).toHaveLength(1)
-    }
-  )
-
-  it.concurrent(
-    'gets no ping again in its session once it has answered a ping or a question',
-    async () => {
-      for (const answers of [(ping: Json) => pong(ping), () => yes('of 1')]) {
-        const { call, url, headers } = await asked(OPTIONS, 's')
-        const first = await call(1)
-        await ended(post(url, answers(first.messages()[0]), headers))
-        const second = await call(2)
-        expect(second.messages()).toEqual([elicitation('of 2')])
-      }
-    }
-  )
-
-  it.concurrent(
-    'is disconnected once where it does not answer, with an event id and `retry`',
-    async () => {
-      const { call, url, headers } = await asked(OPTIONS, 's')
-      const first = await call(1)
-      expect(await first.ended).toBe('end')
-      const { id, event, retry } = first.blocks.at(-1)!
-      expect([event, retry]).toEqual(['prime', 1])
-      const resumed = await get(url, { ...headers, 'last-event-id': id! })
-      await new Promise(resolve => setTimeout(resolve, 200))
-      expect([resumed.status, resumed.ending]).toEqual([200, undefined])
-      await post(url, yes('of 1'), headers)
-      expect(await resumed.ended).toBe('end')
-      expect(resumed.messages()).toMatchObject([{ id: 1, result: {} }])
-    }
-  )
-
-  it.concurrent('is not kept connected by the answers of another client', async () => {
-    const { call, url } = await asked(OPTIONS, 's')
-    const first = await call(1)
-    const foreign = headersFor({ version: '2025-06-18', session: 's', auth: 'other' })
-    await ended(post(url, pong(first.messages()[0]), foreign))
-    expect(await first.ended).toBe('end')
+  ])('session %s, %s', (session, version) => {
+    conversation('stays connected where it answers, and its endpoint does not hear of it', {
+      ...world(session, version, PATIENT),
+      client: [
+        ...[post, take(3), pong(), end, wait(LONGER), counts({ connections: 1 })],
+        // Late, or again.
+        ...[reply('of 1'), on(0, end), pong(), end]
+      ],
+      sees: [...ASKED, 'result', 'end', '202', '202', '202'],
+      hears: ['tools/call', 'answer of 1'],
+      then: ({ wires }) => expect(wires[1]!.response.text).toBe('')
+    })
   })
 
-  it.concurrent.each([
-    [
-      '2025-11-25, where it has announced itself',
-      { version: '2025-11-25', prefer: 'rel=stream' },
-      OPTIONS
+  describe.each<[string, Word]>([
+    ['a ping', pong()],
+    ['a question', reply('of 1')]
+  ])('that has answered %s', (_what, answers) => {
+    conversation('gets no ping again in its session', {
+      ...IN_SESSION,
+      client: [post, take(3), answers, end, post({ id: 2 }), take(2)],
+      then: talk => expect(talk.sees().slice(-2)).toEqual([primer, elicitation('of 2')])
+    })
+  })
+
+  conversation('is disconnected once where it does not answer, with an event id and `retry`', {
+    ...IN_SESSION,
+    client: [
+      ...[post, end, resume({ by: 'endpoint' }), wait(200), counts({ connections: 1 })],
+      ...[reply('of 1'), on(1, end)]
     ],
-    [
-      '2025-06-18, where it has announced itself',
-      { version: '2025-06-18', prefer: 'rel=stream' },
-      OPTIONS
-    ],
+    sees: [...ASKED, primer, 'end', primer, 'result', 'end', '202'],
+    then: ({ wires }) => {
+      const { id, event, retry } = wires[0]!.blocks.at(-1)!
+      expect([id, event, retry]).toEqual([expect.any(String), 'prime', 1])
+    }
+  })
+
+  conversation('is not kept connected by the answers of another client', {
+    ...IN_SESSION,
+    client: [post, take(3), pong({ auth: 'other' }), end, on(0, end)],
+    sees: [...ASKED, primer, 'end', '202']
+  })
+
+  describe.each<[string, World]>([
+    ['2025-11-25, where it has announced itself', { prefer: 'rel=stream' }],
+    ['2025-06-18, where it has announced itself', { version: '2025-06-18', prefer: 'rel=stream' }],
     [
       '2025-06-18 without hand-offs',
-      { version: '2025-06-18' },
-      { ...QUICK, handoff: 'never' as const }
+      { version: '2025-06-18', options: { ...QUICK, handoff: 'never' } }
     ]
-  ])('gets no ping at %s', async (_name, headers, options) => {
-    const { url } = await serve(askingEndpoint(asksOnce), options)
-    const stream = await post(url, callTool(1, 'any'), headersFor(headers))
-    await stream.nextMessage()
-    expect(stream.messages()).toEqual([elicitation('of 1')])
+  ])('at %s', (_name, more) => {
+    conversation('gets no ping', {
+      ...{ options: OPTIONS, endpoint: [asks, result], ...more },
+      // Who has announced itself is handed off to.
+      client: [post, more.prefer === undefined ? take(2) : end],
+      sees: [primer, elicitation('of 1'), ...(more.prefer === undefined ? [] : [primer, 'end'])]
+    })
   })
 })

@@ -1,422 +1,360 @@
 // Answers that come more than once: however and wherever they are sent again, the endpoint has each
 // once, and the client its next turn.
 
-import { beforeEach, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
-import type { Server } from 'node:http'
 import { gate } from '../../helpers/gate.js'
 import { happenings } from '../../helpers/happenings.js'
-import {
-  callTool,
-  ended,
-  get,
-  headersFor,
-  initializeSession,
-  notification,
-  post
-} from '../../helpers/mcp.js'
-import type { Json, OpenStream } from '../../helpers/open-stream.js'
-import { serve } from '../../helpers/serve.js'
-import { ANNOUNCED, askingEndpoint, type AskingOptions, elicitation, QUICK, yes } from './asking.js'
+import type { RequestId } from '../../helpers/mcp.js'
+import { answer, counts, cut, end, on, post, reply } from '../../helpers/talk/client.js'
+import { resume, turn, yes, type Word } from '../../helpers/talk/client.js'
+import { ask, asks, note, result, resultIs, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, play, primer, talk, upTo, type Talk } from '../../helpers/talk/index.js'
+import { QUICK } from './asking.js'
 
-const gist = (stream: OpenStream): Json[] =>
-  stream.messages().map(({ id, params }) => id ?? params.data)
-const linkOf = (stream: OpenStream, url: string): string =>
-  new URL(/<([^<>]*)>; rel="stream"/.exec(String(stream.headers.link))![1]!, url).href
+const ANNOUNCED = { prefer: 'rel=stream', options: QUICK }
+/** Hands over what is not like other answers, or with other headers. */
+const hand =
+  (body: unknown, headers = {}): Word =>
+  talk =>
+    talk.send({ url: talk.link, body, headers })
+/** What the endpoint has been answered, in order. */
+const answers = ({ requests }: Talk): unknown[] =>
+  requests.filter(({ message }) => message.method === undefined).map(({ message }) => message.id)
+const TURN = [primer, 1, 'asks c', primer, 'end']
 
-describe.each<[name: string, session: string | undefined]>([
-  ['with a session', 'the-session'],
-  ['without a session', undefined]
+describe.each<[name: string, session: object]>([
+  ['with a session', { session: 'the-session' }],
+  ['without a session', {}]
 ])('in a call %s', (_name, session) => {
-  let url: string
-  let headers: Record<string, string>
-  let endpoint: ReturnType<typeof askingEndpoint>
-  let server: Server
-  let stats: () => { waiting: number; connections: number; resumes: number }
   /** Held back by the endpoint: what it says to an answer. */
-  let onAnswer: (id: Json) => unknown = () => {}
-  let first: OpenStream
-
-  beforeEach(async () => {
-    onAnswer = () => {}
-    endpoint = askingEndpoint(
-      async (call, ask) => {
-        await Promise.all([ask('a'), ask('b')])
-        call.emit(notification('notifications/message', { data: 'note' }))
-        await ask('c')
-        call.result({ done: true })
-      },
-      { ...(session !== undefined && { session }), onAnswer: call => onAnswer(call.message.id) }
-    )
-    const served = await serve(endpoint, QUICK)
-    url = served.url
-    server = served.server
-    stats = () => served.streams.stats()
-    headers =
-      session === undefined
-        ? ANNOUNCED
-        : (await initializeSession(url, '2025-11-25', ANNOUNCED)).headers
-    first = await post(url, callTool(1, 'any'), headers)
-    await first.ended
-    expect(gist(first)).toEqual(['a', 'b'])
-    expect(
-      (await get(linkOf(first, url), { ...headers, 'last-event-id': first.blocks.at(-1)!.id! }))
-        .status
-    ).toBe(204)
-  })
-
-  const answer = (...ids: string[]) => ids.map(id => yes(id))
-  const seen = () => endpoint.answers.map(({ message }) => message.id)
-  const handOver = async (link: string, body: Json, own = {}): Promise<OpenStream> => {
-    const response = await post(link, body, { ...headers, ...own })
-    expect(response.status).toBe(200)
-    return response
+  let onAnswer: Line | undefined
+  const CALL = {
+    ...{ ...ANNOUNCED, ...session },
+    endpoint: [ask('a', 'b'), note(1), ask('c'), result],
+    accepts: [((call, run) => onAnswer?.(call, run)) as Line]
   }
+  const OPENED = [() => (onAnswer = undefined), post, end, resume]
+  const SEEN = [primer, 'asks a', 'asks b', primer, 'end', '204']
+  const first = (...words: Word[]) => words.map(word => on(0, word))
 
-  it('the same POST again gets the same next turn, while the stream waits for the one after it', async () => {
-    const link = linkOf(first, url)
-    const second = await handOver(link, answer('a', 'b'))
-    expect(await second.ended).toBe('end')
-    for (let i = 0; i < 3; i++) {
-      const again = await handOver(link, answer('a', 'b'))
+  conversation(
+    'the same POST again gets the same next turn, while the stream waits for the one after it',
+    {
+      ...CALL,
       // It ends too: whoever has lost the turn must hear that it is to answer.
-      expect(await again.ended).toBe('end')
-      expect(gist(again)).toEqual(['note', 'c'])
-      expect(again.headers.link).toBe(second.headers.link)
-      expect(again.headers['content-type']).toBe(second.headers['content-type'])
+      client: [...OPENED, ...upTo(4).flatMap(() => [...first(answer('a', 'b')), end])],
+      sees: [...SEEN, ...upTo(4).flatMap(() => TURN)],
+      hears: ['tools/call', 'answer a', 'answer b'],
+      counts: { waiting: 1, connections: 0 },
+      then: ({ wires }) => {
+        for (const name of ['link', 'content-type'])
+          expect(new Set(wires.slice(2).map(({ response }) => response.headers[name])).size).toBe(1)
+      }
     }
-    expect(seen()).toEqual(['a', 'b'])
-    expect(stats()).toMatchObject({ waiting: 1, connections: 0 })
+  )
+
+  conversation('the same POST again gets the rest of the call, once that is over', {
+    ...CALL,
+    client: [
+      ...[...OPENED, ...first(answer('a', 'b')), end, answer('c'), end],
+      ...[on(2, answer('c')), end, ...first(answer('a', 'b')), end]
+    ],
+    sees: [
+      ...[...SEEN, ...TURN, primer, 'result', 'end', primer, 'result', 'end'],
+      ...[primer, 1, 'asks c', 'result', 'end']
+    ],
+    hears: ['tools/call', 'answer a', 'answer b', 'answer c']
   })
 
-  it('the same POST again gets the rest of the call, once that is over', async () => {
-    const second = await ended(handOver(linkOf(first, url), answer('a', 'b')))
-    const third = await ended(handOver(linkOf(second, url), answer('c')))
-    expect(third.messages()).toMatchObject([{ id: 1, result: { done: true } }])
-    for (const [link, ids, expected] of [
-      [linkOf(second, url), ['c'], [1]],
-      [linkOf(first, url), ['a', 'b'], ['note', 'c', 1]]
-    ] as const) {
-      const again = await ended(handOver(link, answer(...ids)))
-      expect(gist(again)).toEqual(expected)
-    }
-    expect(seen()).toEqual(['a', 'b', 'c'])
-  })
-
-  it('a second answer to one question is ignored, whatever it says', async () => {
-    await ended(handOver(linkOf(first, url), [yes('a', 'Ada'), yes('b', 'Ada')]))
-    const again = await ended(
-      handOver(linkOf(first, url), [yes('a', 'Eve'), { ...yes('b'), result: undefined, error: {} }])
-    )
-    expect(gist(again)).toEqual(['note', 'c'])
-    expect(endpoint.answers.map(({ message }) => message.result.content.name)).toEqual([
-      'Ada',
-      'Ada'
-    ])
+  conversation('a second answer to one question is ignored, whatever it says', {
+    ...CALL,
+    client: [
+      ...[...OPENED, ...first(answer('a', 'b')), end],
+      ...first(hand([yes('a', 'Eve'), { ...yes('b'), result: undefined, error: {} }])),
+      end
+    ],
+    sees: [...SEEN, ...TURN, ...TURN],
+    then: ({ requests }) =>
+      expect(requests.slice(1).map(({ message }) => message.result.content.name)).toEqual([
+        ...['Ada', 'Ada']
+      ])
   })
 
   it('two connections at once: each answer reaches the endpoint once, and both get the turn', async () => {
+    const made = await play({ ...CALL, client: OPENED })
     const answered = gate()
     onAnswer = () => answered.opened
-    const link = linkOf(first, url)
-    const both = [handOver(link, answer('a', 'b')), handOver(link, answer('b', 'a'))]
-    await endpoint.answers.nth(2)
+    const both = [answer('a', 'b'), answer('b', 'a')].map(word => on(0, word)(made))
+    await made.requests.nth(3)
     answered.open()
-    const responses = await Promise.all(both)
-    for (const response of responses) expect(await response.ended).toBe('end')
-    expect(seen().sort()).toEqual(['a', 'b'])
+    await Promise.all(both)
+    const pair = made.wires.slice(2)
+    for (const { response } of pair) expect(await response.ended).toBe('end')
+    expect(answers(made).sort()).toEqual(['a', 'b'])
     // The newest follows the stream to the end of the turn; the other has made way, or has it whole
     // as well.
-    const gists = responses.map(gist)
-    expect(gists).toContainEqual(['note', 'c'])
-    for (const some of gists) expect(['note', 'c'].slice(0, some.length)).toEqual(some)
-    expect(stats()).toMatchObject({ waiting: 1, connections: 0 })
+    const gists = pair.map(({ messages }) => messages.map(({ id, params }) => id ?? params.data))
+    expect(gists).toContainEqual([1, 'c'])
+    for (const some of gists) expect([1, 'c'].slice(0, some.length)).toEqual(some)
+    expect(made.stats()).toMatchObject({ waiting: 1, connections: 0 })
   })
 
   it('a repetition of answers that are on their way to the endpoint waits for its verdict', async () => {
+    const made = await play({ ...CALL, client: OPENED })
     const answered = gate()
     onAnswer = () => answered.opened
-    const link = linkOf(first, url)
-    const one = handOver(link, answer('a', 'b'))
-    await endpoint.answers.nth(1)
-    const arrived = once(server, 'request')
-    const other = handOver(link, answer('a', 'b'))
+    const one = on(0, answer('a', 'b'))(made)
+    await made.requests.nth(2)
+    const arrived = once(made.server, 'request')
+    const other = on(0, answer('a', 'b'))(made)
     await arrived
-    for (let i = 0; i < 20; i++) await new Promise(setImmediate)
-    expect(seen()).toEqual(['a'])
+    await made.plays(...upTo(20).map(() => turn))
+    expect(answers(made)).toEqual(['a'])
     answered.open()
-    for (const response of await Promise.all([one, other])) expect(await response.ended).toBe('end')
-    expect(seen()).toEqual(['a', 'b'])
+    await Promise.all([one, other])
+    for (const { response } of made.wires.slice(2)) expect(await response.ended).toBe('end')
+    expect(answers(made)).toEqual(['a', 'b'])
   })
 
   it('a client that leaves while the endpoint takes its answers finds them taken', async () => {
+    const made = await play({ ...CALL, client: OPENED })
     const answered = gate()
     onAnswer = () => answered.opened
-    const link = linkOf(first, url)
     const leave = new AbortController()
-    const body = JSON.stringify(answer('a', 'b'))
-    const lost = fetch(link, { method: 'POST', body, headers, signal: leave.signal })
-    await endpoint.answers.nth(1)
+    const body = JSON.stringify([yes('a'), yes('b')])
+    const sent = { method: 'POST', body, headers: made.headers, signal: leave.signal }
+    const lost = fetch(made.link, sent)
+    await made.requests.nth(2)
     leave.abort()
     await expect(lost).rejects.toThrow()
-    const again = handOver(link, answer('a', 'b'))
+    const again = on(0, answer('a', 'b'))(made)
     answered.open()
-    const response = await ended(again)
-    expect(gist(response)).toContain('c')
-    expect(seen()).toEqual(['a', 'b'])
+    await again
+    await made.plays(end)
+    expect(made.words()).toContain('asks c')
+    expect(answers(made)).toEqual(['a', 'b'])
   })
 
-  it('an answer that the endpoint has refused is offered again, and only that', async () => {
-    let isRefusing = true
-    onAnswer = id => {
-      if (id === 'b' && isRefusing) endpoint.answers.at(-1)!.res.writeHead(400).end()
-    }
-    const link = linkOf(first, url)
-    expect((await post(link, answer('a', 'b'), headers)).status).toBe(400)
-    expect((await post(link, answer('a', 'b'), headers)).status).toBe(400)
-    isRefusing = false
-    const second = await ended(handOver(link, answer('a', 'b')))
-    expect(gist(second)).toEqual(['note', 'c'])
-    expect(seen()).toEqual(['a', 'b', 'b', 'b'])
+  conversation('an answer that the endpoint has refused is offered again, and only that', {
+    ...CALL,
+    client: [
+      ...OPENED,
+      () => {
+        onAnswer = ({ message, res }) => message.id === 'b' && res.writeHead(400).end()
+      },
+      ...first(answer('a', 'b'), answer('a', 'b')),
+      ...[() => (onAnswer = undefined), ...first(answer('a', 'b')), end]
+    ],
+    sees: [...SEEN, '400', '400', ...TURN],
+    hears: ['tools/call', 'answer a', 'answer b', 'answer b', 'answer b']
   })
 
-  it('answers one by one: the stream goes on waiting for the others', async () => {
-    const waiting = happenings('waiting')
-    const part = await handOver(linkOf(first, url), answer('b'))
-    expect(await part.ended).toBe('end')
-    expect(gist(part)).toEqual([])
-    await waiting.nth(1)
-    const id = part.blocks.at(-1)!.id!
-    expect((await get(linkOf(part, url), { ...headers, 'last-event-id': id })).status).toBe(204)
-    const rest = await ended(handOver(linkOf(part, url), answer('a')))
-    expect(gist(rest)).toEqual(['note', 'c'])
-    expect(seen()).toEqual(['b', 'a'])
+  let waiting: ReturnType<typeof happenings>
+  conversation('answers one by one: the stream goes on waiting for the others', {
+    ...CALL,
+    client: [
+      ...[...OPENED, () => (waiting = happenings('waiting')), ...first(answer('b')), end],
+      ...[() => waiting.nth(1), resume, answer('a'), end]
+    ],
+    sees: [...SEEN, primer, primer, 'end', '204', ...TURN],
+    hears: ['tools/call', 'answer b', 'answer a']
   })
 
-  it('answers to the URL of an earlier turn are as good', async () => {
-    await ended(handOver(linkOf(first, url), answer('a', 'b')))
-    const third = await ended(handOver(linkOf(first, url), answer('c')))
-    expect(gist(third)).toEqual([1])
-    expect(seen()).toEqual(['a', 'b', 'c'])
-    const again = await ended(handOver(linkOf(first, url), answer('c')))
-    expect(gist(again)).toEqual([1])
+  conversation('answers to the URL of an earlier turn are as good', {
+    ...CALL,
+    client: [...OPENED, ...first(answer('a', 'b')), end, ...first(answer('c')), end].concat([
+      ...first(answer('c')),
+      end
+    ]),
+    sees: [...SEEN, ...TURN, primer, 'result', 'end', primer, 'result', 'end'],
+    hears: ['tools/call', 'answer a', 'answer b', 'answer c']
   })
 
-  it('a client goes on from the cursor that it names', async () => {
-    const second = await ended(handOver(linkOf(first, url), answer('a', 'b')))
-    const noteId = second.blocks.find(({ data }) => data?.includes('note'))!.id!
-    const again = await ended(
-      handOver(linkOf(first, url), answer('a', 'b'), { 'last-event-id': noteId })
-    )
-    expect(gist(again)).toEqual(['c'])
+  conversation('a client goes on from the cursor that it names', {
+    ...CALL,
+    client: [
+      ...[...OPENED, ...first(answer('a', 'b')), end],
+      async talk => {
+        const { id } = talk.wire.blocks.find(({ data }) => data?.includes('"data":1'))!
+        await on(0, hand([yes('a'), yes('b')], { 'last-event-id': id }))(talk)
+      },
+      end
+    ],
+    sees: [...SEEN, ...TURN, primer, 'asks c', primer, 'end']
   })
 
-  it('the URL of a turn begins with that turn, for a client without a cursor', async () => {
-    const second = await ended(handOver(linkOf(first, url), answer('a', 'b')))
-    const link = linkOf(second, url)
-    const again = await get(link, headers)
-    expect(await again.ended).toBe('end')
-    expect([again.status, gist(again)]).toEqual([200, ['note', 'c']])
-    expect((await get(link, headers)).status).toBe(204)
+  conversation('the URL of a turn begins with that turn, for a client without a cursor', {
+    ...CALL,
+    client: [
+      ...[...OPENED, ...first(answer('a', 'b')), end],
+      ...[on(2, resume({ after: null })), end, on(2, resume({ after: null }))]
+    ],
+    sees: [...SEEN, ...TURN, ...TURN, '204']
   })
 })
 
 describe('an answer that comes to the stream URL and to the endpoint', () => {
-  const start = async (onAnswer: AskingOptions['onAnswer'] = () => {}) => {
-    const endpoint = askingEndpoint(
-      async (call, ask) => {
-        await ask(0)
-        call.emit(notification('notifications/message', { data: 'note' }))
-        await ask('next')
-        call.result()
-      },
-      { session: 'a-session', onAnswer }
-    )
-    const served = await serve(endpoint, QUICK)
-    const { headers } = await initializeSession(served.url, '2025-11-25', ANNOUNCED)
-    const first = await ended(post(served.url, callTool(1, 'any'), headers))
-    return { ...served, endpoint, headers, first, link: linkOf(first, served.url) }
+  const CALL = {
+    ...{ ...ANNOUNCED, session: 'a-session' },
+    endpoint: [ask(0), note(1), ask('next'), result]
   }
+  const OPENED = [post, end]
+  const SEEN = [primer, 'asks 0', primer, 'end']
+  const NEXT = [primer, 1, 'asks next', primer, 'end']
 
-  it('is accepted at the endpoint after a hand-over, and does not reach it again', async () => {
-    const { url, endpoint, headers, link } = await start()
-    await ended(post(link, [yes(0)], headers))
-    for (let i = 0; i < 2; i++) expect((await post(url, yes(0), headers)).status).toBe(202)
-    expect(endpoint.answers).toHaveLength(1)
+  conversation('is accepted at the endpoint after a hand-over, and does not reach it again', {
+    ...CALL,
     // Any other answer does.
-    expect((await post(url, yes('other'), headers)).status).toBe(202)
-    expect((await post(url, yes('0'), headers)).status).toBe(202)
-    expect(endpoint.answers).toHaveLength(3)
+    client: [...OPENED, answer(0), end, reply(0), reply(0), reply('other'), reply('0')],
+    sees: [...SEEN, ...NEXT, '202', '202', '202', '202'],
+    hears: ['tools/call', 'answer 0', 'answer other', 'answer 0']
   })
 
-  it.each<[name: string, say: NonNullable<AskingOptions['onAnswer']>]>([
+  describe.each<[name: string, say: Line]>([
     ['breaks off behind its head', ({ res }) => (res.writeHead(202).flushHeaders(), res.destroy())],
     ['says more than anybody reads', ({ res }) => res.writeHead(202).end('x'.repeat(1024 * 1024))]
-  ])('is not given twice to an endpoint that %s', async (_name, say) => {
-    const { url, endpoint, headers, link } = await start(say)
-    const second = await post(link, [yes(0)], headers)
-    expect(second.status).toBe(200)
-    second.destroy()
-    expect((await post(url, yes(0), headers)).status).toBe(202)
-    expect(endpoint.answers).toHaveLength(1)
+  ])('to an endpoint that %s', (_name, say) => {
+    conversation('is not given twice', {
+      ...CALL,
+      accepts: [say],
+      client: [
+        ...[...OPENED, answer(0), cut],
+        ({ response }) => expect(response.status).toBe(200),
+        reply(0)
+      ],
+      sees: [...SEEN, '202'],
+      hears: ['tools/call', 'answer 0']
+    })
   })
 
-  it('is not withheld from the endpoint for another user, or without the session', async () => {
-    const { url, endpoint, headers, link } = await start()
-    await ended(post(link, [yes(0)], headers))
-    await post(url, yes(0), { ...headers, ...headersFor({ auth: 'somebody else' }) })
-    await post(url, yes(0), ANNOUNCED)
-    expect(endpoint.answers).toHaveLength(3)
+  conversation('is not withheld from the endpoint for another user, or without the session', {
+    ...CALL,
+    client: [
+      ...[...OPENED, answer(0), end],
+      talk => talk.send({ body: yes(0), auth: 'somebody else' }),
+      talk => talk.send({ body: yes(0), headers: { 'mcp-session-id': undefined } })
+    ],
+    hears: ['tools/call', 'answer 0', 'answer 0', 'answer 0']
   })
 
-  it('is not given to the endpoint again after a plain POST of it', async () => {
-    const { url, endpoint, headers, link } = await start()
-    const waiting = happenings('waiting')
-    expect((await post(url, yes(0), headers)).status).toBe(202)
-    // For the answer to what it asks next.
-    await waiting.nth(1)
-    const second = await ended(post(link, [yes(0)], headers))
-    expect(gist(second)).toEqual(['note', 'next'])
-    expect(endpoint.answers).toHaveLength(1)
-    // It came to the endpoint as a message of the client's: again, it comes again.
-    expect((await post(url, yes(0), headers)).status).toBe(202)
-    expect(endpoint.answers).toHaveLength(2)
+  let waiting: ReturnType<typeof happenings>
+  conversation('is not given to the endpoint again after a plain POST of it', {
+    ...CALL,
+    client: [
+      ...[...OPENED, () => (waiting = happenings('waiting')), reply(0)],
+      // For the answer to what it asks next.
+      ...[() => waiting.nth(1), answer(0), end],
+      ({ requests }) => expect(requests).toHaveLength(2),
+      // It came to the endpoint as a message of the client's: again, it comes again.
+      reply(0)
+    ],
+    sees: [...SEEN, '202', ...NEXT, '202'],
+    hears: ['tools/call', 'answer 0', 'answer 0']
   })
 
-  it('frees the stream when it comes to the endpoint while the stream waits', async () => {
-    const { url, headers, first, link, streams } = await start()
-    expect(streams.stats()).toMatchObject({ waiting: 1 })
-    await post(url, yes(0), headers)
-    const resumed = await get(link, { ...headers, 'last-event-id': first.blocks.at(-1)!.id! })
-    expect(resumed.status).toBe(200)
-    await resumed.ended
-    expect(gist(resumed)).toEqual(['note', 'next'])
+  conversation('frees the stream when it comes to the endpoint while the stream waits', {
+    ...CALL,
+    client: [...OPENED, counts({ waiting: 1 }), reply(0), resume, end],
+    sees: [...SEEN, '202', ...NEXT]
   })
 })
 
 describe('many answers in one POST', () => {
-  const IDS = Array.from({ length: 20 }, (_, i) => i)
-
-  const start = async (onAnswer: NonNullable<AskingOptions['onAnswer']>) => {
-    const endpoint = askingEndpoint(
-      async (call, ask) => {
-        await Promise.all(IDS.map(id => ask(id)))
-        call.result({ all: true })
-      },
-      { onAnswer }
-    )
-    const { url } = await serve(endpoint, QUICK)
-    const first = await ended(post(url, callTool(1, 'any'), ANNOUNCED))
-    const answer = () =>
-      post(
-        linkOf(first, url),
-        IDS.map(id => yes(id)),
-        ANNOUNCED
-      )
-    return { endpoint, answer, seen: () => endpoint.answers.map(({ message }) => message.id) }
-  }
+  const IDS = upTo(20).map(n => n - 1)
+  const CALL = { ...ANNOUNCED, endpoint: [ask(...IDS), resultIs({ all: true })] }
+  const ALL = [primer, { jsonrpc: '2.0', id: 1, result: { all: true } }, 'end']
 
   it('reach the endpoint in order: after the first a few at a time, however long it takes over each', async () => {
     const gates = IDS.map(() => gate())
-    const { endpoint, answer, seen } = await start(({ message }) => gates[message.id]!.opened)
-    const answered = answer()
-    await endpoint.answers.nth(1)
-    await new Promise(setImmediate)
-    expect(seen()).toEqual([0])
+    const accepts: Line[] = [({ message }) => gates[message.id]!.opened]
+    const made = await play({ ...CALL, accepts, client: [post, end] })
+    const answered = answer(...IDS)(made)
+    await made.requests.nth(2)
+    await made.plays(turn)
+    expect(answers(made)).toEqual([0])
     gates[0]!.open()
-    await endpoint.answers.nth(9)
-    await new Promise(setImmediate)
-    expect(seen()).toEqual(IDS.slice(0, 9))
+    await made.requests.nth(10)
+    await made.plays(turn)
+    expect(answers(made)).toEqual(IDS.slice(0, 9))
     for (const { open } of gates) open()
-    const next = await ended(answered)
-    expect(next.messages()).toMatchObject([{ id: 1, result: { all: true } }])
-    expect(seen()).toEqual(IDS)
+    await answered
+    await made.plays(end)
+    expect(made.sees().slice(-2)).toEqual(ALL.slice(1))
+    expect(answers(made)).toEqual(IDS)
   })
 
   it('stop with the first that is refused, which says what is wrong with all; what was taken stays so', async () => {
-    let refused: number[] = [3, 5]
-    const statuses: Record<number, number> = { 3: 400, 5: 403 }
+    let refused: RequestId[] = [3, 5]
     const slow = gate()
-    const { answer, seen } = await start(async ({ message: { id }, res }) => {
+    const refuse: Line = async ({ message: { id }, res }) => {
       if (!refused.includes(id)) return
       if (id === 5) await slow.opened
-      res.writeHead(statuses[id]!).end(`refused ${id}`)
+      res.writeHead(id === 3 ? 400 : 403).end(`refused ${id}`)
       slow.open()
+    }
+    const made = await play({
+      ...CALL,
+      accepts: [refuse],
+      client: [post, end, answer(...IDS), end]
     })
-    const response = await ended(answer())
-    expect([response.status, response.text]).toEqual([400, 'refused 3'])
-    const before = seen()
+    expect([made.response.status, made.response.text]).toEqual([400, 'refused 3'])
+    const before = answers(made)
     expect(before.length).toBeLessThan(IDS.length)
     refused = []
-    const next = await ended(answer())
-    expect(next.messages()).toMatchObject([{ id: 1, result: { all: true } }])
-    const again = seen().slice(before.length)
+    await made.plays(on(0, answer(...IDS)), end)
+    expect(made.sees().slice(-2)).toEqual(ALL.slice(1))
+    const again = answers(made).slice(before.length)
     expect(again).toEqual(IDS.filter(id => !before.includes(id) || id === 3 || id === 5))
   })
 })
 
 describe('an answer to the endpoint, without a session,', () => {
-  const ALICE = { ...ANNOUNCED, ...headersFor({ auth: 'alice' }) }
+  const asksItsArgument: Line = ({ message }, run) => void run.ask(message.params.arguments.id)
+  const CALL = { ...ANNOUNCED, auth: 'alice', endpoint: [asksItsArgument] }
+  const calls = (...ids: string[]) => ids.flatMap(id => [post({ args: { id } }), end])
+  /** Whatever comes of an answer is done when another request has gone the same way. */
+  const DONE = [reply('nobody asked'), end]
 
-  /** Calls of Alice's that have asked under these ids, and wait. */
-  const waitingCalls = async (...ids: string[]) => {
-    const { url, streams } = await serve(
-      askingEndpoint(call => call.emit(elicitation(call.message.params.arguments.id))),
-      QUICK
-    )
-    const links: string[] = []
-    for (const id of ids) {
-      const first = await ended(post(url, callTool(1, 'any', { id }), ALICE))
-      links.push(linkOf(first, url))
-    }
-    /** What is still waiting, once the endpoint has taken an answer. */
-    const afterAnswer = async (headers: Record<string, string>, link = url) => {
-      const response = await post(link, link === url ? yes('a') : [yes('a')], headers)
-      if (link === url) await response.ended
-      // Whatever comes of it is done when another request has gone the same way.
-      await ended(post(url, yes('nobody asked'), ALICE))
-      return [response.status, streams.stats().waiting]
-    }
-    return { links, afterAnswer }
-  }
-
-  it('frees the stream of its owner that has asked', async () => {
-    const { afterAnswer } = await waitingCalls('a', 'b')
-    expect(await afterAnswer(ALICE)).toEqual([202, 1])
+  conversation('frees the stream of its owner that has asked', {
+    ...CALL,
+    client: [...calls('a', 'b'), reply('a'), end, ...DONE],
+    counts: { waiting: 1 }
   })
 
-  it.each([
-    ['of somebody else', headersFor({ auth: 'bob' })],
-    ['of nobody in particular', {}]
-  ])('%s, frees nothing', async (_name, headers) => {
-    const { afterAnswer } = await waitingCalls('a')
-    expect(await afterAnswer(headers)).toEqual([202, 1])
+  describe.each([
+    ['of somebody else', 'Bearer bob'],
+    ['of nobody in particular', undefined]
+  ])('%s', (_name, authorization) => {
+    conversation('frees nothing', {
+      ...CALL,
+      client: [
+        ...calls('a'),
+        talk => talk.send({ body: yes('a'), headers: { authorization } }),
+        ...[end, ...DONE]
+      ],
+      sees: [primer, 'asks a', primer, 'end', '202', '202'],
+      counts: { waiting: 1 }
+    })
   })
 
-  it('frees nothing where two have asked under its id; a hand-over frees one', async () => {
-    const { links, afterAnswer } = await waitingCalls('a', 'a')
-    expect(await afterAnswer(ALICE)).toEqual([202, 2])
-    expect(await afterAnswer(ALICE, links[0])).toEqual([200, 1])
-    expect(await afterAnswer(ALICE, links[1])).toEqual([200, 0])
+  conversation('frees nothing where two have asked under its id; a hand-over frees one', {
+    ...CALL,
+    client: [
+      ...[...calls('a', 'a'), reply('a'), end, ...DONE, counts({ waiting: 2 })],
+      ...[on(0, answer('a')), ...DONE, counts({ waiting: 1 })],
+      ...[on(1, answer('a')), ...DONE, counts({ waiting: 0 })]
+    ]
   })
 })
 
 it('an answer to a question that is too old to be remembered reaches the endpoint with the others', async () => {
-  const ids = Array.from({ length: 1002 }, (_, i) => i + 1)
-  const endpoint = askingEndpoint(async (call, ask) => {
-    await Promise.all([1, 1002].map(id => ask(id)).concat(ids.slice(1, -1).map(id => ask(id))))
-    call.result({ done: true })
+  const ids = upTo(1002)
+  const made = await talk({
+    ...ANNOUNCED,
+    endpoint: [asks(1, 1002), ask(...ids.slice(1, -1)), resultIs({ done: true })]
   })
-  const { url } = await serve(endpoint, QUICK)
-  const first = await ended(post(url, callTool(1, 'any'), ANNOUNCED))
-  const response = await post(
-    linkOf(first, url),
-    ids.map(id => yes(id)),
-    ANNOUNCED
-  )
-  expect(response.status).toBe(200)
-  await response.ended
-  expect(response.messages().at(-1)).toMatchObject({ id: 1, result: { done: true } })
-  const seen = endpoint.answers.map(({ message }) => message.id)
-  expect(seen.sort((a, b) => a - b)).toEqual(ids)
+  await made.plays(post, end, answer(...ids), end)
+  expect(made.sees().slice(-2)).toEqual([{ jsonrpc: '2.0', id: 1, result: { done: true } }, 'end'])
+  expect((answers(made) as number[]).sort((a, b) => a - b)).toEqual(ids)
 })

@@ -1,30 +1,22 @@
 // A stream holds so much and no more, however slowly its client reads: the endpoint waits, or the
 // call fails explicitly.
 
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { once } from 'node:events'
 import { getDefaultHighWaterMark } from 'node:stream'
 import { currentStream } from '../../../lib/index.js'
-import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
-import { gate } from '../../helpers/gate.js'
-import { ended } from '../../helpers/mcp.js'
+import type { RawCall } from '../../helpers/endpoints/raw.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
-import { serve, streamId, streamUrl } from '../../helpers/serve.js'
-import {
-  call,
-  fill,
-  gist,
-  leave,
-  note,
-  resume,
-  resumeAtEndpoint,
-  stopTheClock,
-  turn,
-  upTo
-} from './setup.js'
+import { counts, cut, drop, end, go, on } from '../../helpers/talk/client.js'
+import { pass, post, resume, until, type Word } from '../../helpers/talk/client.js'
+import { hold, noteOf, open, result } from '../../helpers/talk/endpoint.js'
+import { type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, talk, upTo, type Talk } from '../../helpers/talk/index.js'
 
 const MAX_STREAM_BYTES = 256 * 1024
 const EVENT = 8 * 1024
+/** How many notes of that size reach the limit. */
+const KEPT = Math.ceil(MAX_STREAM_BYTES / (EVENT + 150))
 /**
  * What a stream may hold: its limit, the event that reached it, and what else is in its first
  * segment, of which a part has been read, and in its last one, of which a part is empty.
@@ -35,319 +27,294 @@ const MOST_HELD = MAX_STREAM_BYTES + EVENT + 2 * 64 * 1024
  * is four times as much from Node 22 on.
  */
 const MOST_QUEUED = 2 * getDefaultHighWaterMark(false) + 16 * 1024
+const LIMITED = { options: { maxStreamBytes: MAX_STREAM_BYTES } }
 
-/**
- * Answers calls named `flood` with so many notes, once `start` is open; waits for `drain` whenever
- * it is told to.
- */
-function politeEndpoint(total: number) {
-  const progress = { start: gate(), written: 0, done: gate() }
-  const endpoint = rawEndpoint(
-    async rawCall => {
-      if (rawCall.message.id !== 'flood') return rawCall.result()
-      rawCall.open()
-      await progress.start.opened
-      for (let n = 1; n <= total && !rawCall.isClosed; n++) {
-        progress.written = n
-        if (!rawCall.emit(note(n, EVENT)))
-          await Promise.race([once(rawCall.res, 'drain'), rawCall.closed])
-      }
-      rawCall.result()
-      progress.done.open()
-    },
-    { stateless: true }
-  )
-  return { endpoint, progress }
-}
-
-/**
- * Waits until an endpoint writes no more: so many other calls go through meanwhile that it would
- * have had its turn.
- */
-async function untilItWaits(url: string, progress: { written: number }): Promise<void> {
-  for (let before = -1; before !== progress.written;) {
-    before = progress.written
-    for (let i = 0; i < 10; i++) {
-      const other = await ended(call(url, `other ${i}`))
-      expect(gist(other.messages())).toEqual([[`other ${i}`, 'result']])
-    }
-  }
-}
+const holdsLess =
+  (bytes: number): Word =>
+  made =>
+    expect(made.stats().bytes).toBeLessThan(bytes)
+const pause: Word = ({ response }) => void response.pause()
+/** Reads on, what has waited. */
+const read: Word = ({ response }) => void response.resume()
+/** The numbers that have come, and what came behind them. */
+const numbersOf = (response: OpenStream): unknown[] =>
+  response.messages().map(({ params, error }) => {
+    if (params === undefined) return error === undefined ? 'result' : error.data.reason
+    return Number.parseInt(params.data, 10)
+  })
 
 describe('an endpoint that waits for `drain`', () => {
-  it('is not told to wait while the client is away: what comes beyond the limit fails its call, and the client gets the rest', async () => {
-    const { endpoint, progress } = politeEndpoint(200)
-    const served = await serve(endpoint, { maxStreamBytes: MAX_STREAM_BYTES })
-    const response = await call(served.url, 'flood')
-    await leave(response, served)
-    progress.start.open()
-    await progress.done.opened
-    const kept = Math.ceil(MAX_STREAM_BYTES / (EVENT + 150))
-    expect(progress.written).toBe(kept + 1)
-    expect(served.streams.stats()).toMatchObject({ live: 0, connections: 0 })
-    expect(served.streams.stats().bytes).toBeLessThan(MOST_HELD + MOST_QUEUED)
-
-    const rest = await ended(resume(streamUrl(response, served.url)))
-    expect(gist(rest.messages())).toEqual([...upTo(kept), ['flood', 'overflow']])
-    expect((await resume(streamUrl(response, served.url), rest.blocks.at(-1)!.id)).status).toBe(204)
-  })
-
-  it('goes on some time after its client has left while it waits', async () => {
-    const { endpoint, progress } = politeEndpoint(3000)
-    stopTheClock()
-    const served = await serve(endpoint, { maxStreamBytes: MAX_STREAM_BYTES })
-    const response = await call(served.url, 'flood')
-    response.pause()
-    progress.start.open()
-    await untilItWaits(served.url, progress)
-    const written = progress.written
-    await leave(response, served)
-    await untilItWaits(served.url, progress)
-    expect(progress.written).toBe(written)
-    expect(served.streams.stats()).toMatchObject({ live: 1 })
-    jest.advanceTimersByTime(10_000)
-    await progress.done.opened
-    expect(progress.written).toBeLessThan(written + MAX_STREAM_BYTES / EVENT + 2)
-    expect(served.streams.stats()).toMatchObject({ live: 0 })
-  })
-
-  it('waits for a slow client that is disconnected, and comes back for everything', async () => {
-    const total = 3000
-    const { endpoint, progress } = politeEndpoint(total)
-    let stream = currentStream()
-    const served = await serve(
-      ((req, res) => {
-        stream ??= currentStream()
-        endpoint(req, res)
-      }) as typeof endpoint,
-      { maxStreamBytes: MAX_STREAM_BYTES, retry: 1 }
-    )
-    const response = await call(served.url, 'flood', { prefer: 'rel=stream' })
-    response.pause()
-    progress.start.open()
-    await untilItWaits(served.url, progress)
-    stream!.disconnect()
-    await untilItWaits(served.url, progress)
-    expect(progress.written).toBeLessThan(total)
-    response.resume()
-    expect(await response.ended).toBe('end')
-    const rest = await ended(resume(streamUrl(response, served.url), response.blocks.at(-1)!.id))
-    const all = [...response.messages(), ...rest.messages()]
-    expect(gist(all)).toEqual([...upTo(total), ['flood', 'result']])
-    expect(rest.messages().length).toBeGreaterThan(1)
-  })
-
-  it('waits at its limit when nobody has ever read, and the client then gets everything', async () => {
-    const total = 3000
-    const { endpoint, progress } = politeEndpoint(total)
-    const served = await serve(endpoint, { maxStreamBytes: MAX_STREAM_BYTES })
-    const response = await call(served.url, 'flood')
-    response.pause()
-    progress.start.open()
-    await untilItWaits(served.url, progress)
-    expect(progress.written).toBeLessThan(total)
-    expect(served.streams.stats().bytes).toBeLessThan(MOST_HELD + MOST_QUEUED)
-    response.resume()
-    await response.ended
-    expect(gist(response.messages())).toEqual([...upTo(total), ['flood', 'result']])
-    await progress.done.opened
-  })
-
-  it('is let go when its client cancels while it waits', async () => {
-    const { endpoint, progress } = politeEndpoint(100_000)
-    const served = await serve(endpoint, { maxStreamBytes: MAX_STREAM_BYTES })
-    const response = await call(served.url, 'flood')
-    response.pause()
-    progress.start.open()
-    await untilItWaits(served.url, progress)
-    const gone = await fetch(streamUrl(response, served.url), { method: 'DELETE' })
-    expect(gone.status).toBe(204)
-    await progress.done.opened
-    expect(served.streams.stats()).toMatchObject({ live: 0, bytes: expect.any(Number) })
-    response.destroy()
-  })
-})
-
-describe('an endpoint that does not wait', () => {
-  it('fails its call: the client gets what was kept, and an error for its request', async () => {
-    const errors: unknown[] = []
-    const endpoint = rawEndpoint(rawCall => rawCall.open(), { stateless: true })
-    const served = await serve(endpoint, {
-      maxStreamBytes: MAX_STREAM_BYTES,
-      onError: (error, { streamId }) => errors.push([(error as { code?: string }).code, streamId])
-    })
-    const response = await call(served.url, 'flood')
-    const rawCall = await endpoint.calls.nth(1)
-    await leave(response, served)
-    const kept = fill(rawCall, EVENT) - 1
-    expect(kept).toBe(Math.ceil(MAX_STREAM_BYTES / (EVENT + 150)))
-    await rawCall.closed
-    expect(errors).toEqual([['overflow', streamId(response)]])
-    expect(served.streams.stats()).toMatchObject({ live: 0, finished: 1 })
-    expect(served.streams.stats().bytes).toBeLessThan(MOST_HELD)
-    for (const n of upTo(100)) expect(rawCall.emit(note(n, EVENT))).toBe(false)
-    rawCall.result()
-
-    const rest = await ended(resume(streamUrl(response, served.url)))
-    expect(gist(rest.messages())).toEqual([...upTo(kept), ['flood', 'overflow']])
-    expect(rest.messages().at(-1)).toMatchObject({
-      jsonrpc: '2.0',
-      error: { code: -31000, message: expect.any(String) }
-    })
-    const stock = await ended(resumeAtEndpoint(served.url, `${streamId(response)}.${kept}`))
-    expect(gist(stock.messages())).toEqual([['flood', 'overflow']])
-  })
-
-  it('fails it also while a client is connected that does not read, and the client finds the error when it does', async () => {
-    const endpoint = rawEndpoint(rawCall => rawCall.open(), { stateless: true })
-    const served = await serve(endpoint, { maxStreamBytes: MAX_STREAM_BYTES })
-    const response = await call(served.url, 'flood')
-    const rawCall = await endpoint.calls.nth(1)
-    response.pause()
-    let written = 0
-    while (!rawCall.isClosed) {
-      rawCall.emit(note(++written, EVENT))
-      expect(served.streams.stats().bytes).toBeLessThan(2 * MOST_HELD)
-      if (written % 8 === 0) await turn()
+  let written = 0
+  let isDone = false
+  /** Writes so many notes, and waits whenever it is told to. */
+  const politely =
+    (total: number): Line =>
+    async ({ res, emit, closed, ...call }) => {
+      const isClosed = () => res.destroyed || call.isClosed
+      isDone = false
+      for (written = 1; written <= total && !isClosed(); written++)
+        if (!emit(noteOf(written, EVENT))) await Promise.race([once(res, 'drain'), closed])
+      written--
+      isDone = true
     }
-    response.resume()
-    await response.ended
-    const messages = gist(response.messages())
-    expect(messages.at(-1)).toEqual(['flood', 'overflow'])
-    expect(messages.slice(0, -1)).toEqual(upTo(messages.length - 1))
+  const flood = (total: number) => ({
+    ...LIMITED,
+    endpoint: [[open, hold, politely(total), result], [result]]
+  })
+  const begins: Word = ({ runs }) => void runs[0]!.go()
+  /**
+   * Waits until an endpoint writes no more: so many other calls go through meanwhile that it would
+   * have had its turn.
+   */
+  const untilItWaits: Word = async made => {
+    for (let before = -1; before !== written;) {
+      before = written
+      for (const id of upTo(10)) {
+        await made.plays(post({ id: `other ${id}` }), end)
+        expect(numbersOf(made.wires.pop()!.response)).toEqual(['result'])
+      }
+    }
+  }
+  const isThrough = until(() => isDone)
+
+  conversation(
+    'is not told to wait while the client is away: what comes beyond the limit fails its call, and the client gets the rest',
+    {
+      ...flood(200),
+      client: [
+        ...[post, cut, begins, isThrough, counts({ live: 0, connections: 0 })],
+        ...[() => expect(written).toBe(KEPT + 1), holdsLess(MOST_HELD + MOST_QUEUED)],
+        ...[resume({ after: null }), end, resume]
+      ],
+      sees: [primer, ...upTo(KEPT), 'error overflow', 'end', '204']
+    }
+  )
+
+  let before: number
+  conversation('goes on some time after its client has left while it waits', {
+    ...{ ...flood(3000), clock: 'stopped' },
+    client: [
+      ...[post, pause, begins, untilItWaits, () => void (before = written), cut, untilItWaits],
+      ...[() => expect(written).toBe(before), counts({ live: 1 }), pass(10_000), isThrough],
+      () => expect(written).toBeLessThan(before + MAX_STREAM_BYTES / EVENT + 2)
+    ],
+    counts: { live: 0 }
   })
 
-  it.each([
-    ['twice that at once, and waits then', 15, true],
-    ['more at once', 50, false]
-  ])('writes %s', async (_what, events, isKept) => {
-    const endpoint = rawEndpoint(rawCall => rawCall.open(), { stateless: true })
-    const served = await serve(endpoint, { maxStreamBytes: 10_000 })
-    const response = await call(served.url, 1)
-    const rawCall = await endpoint.calls.nth(1)
-    const burst = upTo(events).map(n => `data: ${JSON.stringify(note(n, 1000))}\n\n`)
-    expect(rawCall.write(burst.join(''))).toBe(false)
-    if (isKept) await new Promise(resolve => rawCall.res.once('drain', resolve))
-    rawCall.result()
-    await response.ended
-    const messages = gist(response.messages())
-    expect(messages.slice(0, -1)).toEqual(upTo(isKept ? events : messages.length - 1))
-    expect(messages.at(-1)).toEqual([1, isKept ? 'result' : 'overflow'])
-    expect(messages.length).toBeLessThan(22)
+  let stream = currentStream()
+  conversation('waits for a slow client that is disconnected, and comes back for everything', {
+    options: { ...LIMITED.options, retry: 1 },
+    prefer: 'rel=stream',
+    endpoint: [[() => (stream = currentStream()), ...flood(3000).endpoint[0]!], [result]],
+    client: [
+      ...[post, pause, begins, untilItWaits, () => stream!.disconnect(), untilItWaits],
+      ...[() => expect(written).toBeLessThan(3000), read, end, resume, end]
+    ],
+    then: ({ wires: [first, rest] }) => {
+      const all = [first!, rest!].flatMap(({ response }) => numbersOf(response))
+      expect(all).toEqual([...upTo(3000), 'result'])
+      expect([first!.ending, rest!.messages.length > 1]).toEqual(['end', true])
+    }
   })
 
-  it('writes more at once while its client is away, and no more than the limit is held', async () => {
-    const endpoint = rawEndpoint(rawCall => rawCall.open(), { stateless: true })
-    const served = await serve(endpoint, { maxStreamBytes: MAX_STREAM_BYTES })
-    const response = await call(served.url, 1)
-    const rawCall = await endpoint.calls.nth(1)
-    await leave(response, served)
-    const burst = upTo(500).map(n => `data: ${JSON.stringify(note(n, EVENT))}\n\n`)
-    expect(rawCall.write(burst.join(''))).toBe(false)
-    await rawCall.closed
-    expect(served.streams.stats()).toMatchObject({ live: 0 })
-    expect(served.streams.stats().bytes).toBeLessThan(MOST_HELD)
-  })
+  conversation(
+    'waits at its limit when nobody has ever read, and the client then gets everything',
+    {
+      ...flood(3000),
+      client: [
+        ...[post, pause, begins, untilItWaits, () => expect(written).toBeLessThan(3000)],
+        ...[holdsLess(MOST_HELD + MOST_QUEUED), read, end, isThrough]
+      ],
+      then: ({ response }) => expect(numbersOf(response)).toEqual([...upTo(3000), 'result'])
+    }
+  )
 
-  it('may write with its head what a connection can take: it is about to follow', async () => {
-    const endpoint = rawEndpoint(
-      rawCall => {
-        rawCall.open()
-        const kept = fill(rawCall, 1000)
-        expect(kept).toBeGreaterThan(5)
-        rawCall.res.once('drain', () => rawCall.result())
-      },
-      { stateless: true }
-    )
-    const served = await serve(endpoint, { maxStreamBytes: 10_000 })
-    const response = await ended(call(served.url, 1))
-    expect(gist(response.messages()).at(-1)).toEqual([1, 'result'])
-  })
-
-  it('fails its call with an event that is larger than all memory, in one write or in many', async () => {
-    const endpoint = rawEndpoint(rawCall => rawCall.open(), { stateless: true })
-    const served = await serve(endpoint, { maxBytes: 1024 * 1024 })
-    const open = async (id: number): Promise<[OpenStream, RawCall]> => [
-      await call(served.url, id),
-      await endpoint.calls.nth(id)
+  conversation('is let go when its client cancels while it waits', {
+    ...flood(100_000),
+    client: [
+      ...[post, pause, begins, untilItWaits, drop, isThrough, counts({ live: 0 })],
+      ...[({ wires }: Talk) => expect(wires.at(-1)!.response.status).toBe(204)]
     ]
-    const piece = 'x'.repeat(64 * 1024)
-    const [first, firstCall] = await open(1)
-    expect(firstCall.emit(note(1, 2 * 1024 * 1024))).toBe(false)
-    const [second, secondCall] = await open(2)
-    secondCall.write('data: ')
-    let pieces = 0
-    while (secondCall.write(piece)) pieces++
-    expect(pieces).toBe(15)
-    for (const response of [first, second]) await response.ended
-    expect([...gist(first.messages()), ...gist(second.messages())]).toEqual([
-      [1, 'event-too-large'],
-      [2, 'event-too-large']
-    ])
-    await Promise.all([firstCall.closed, secondCall.closed])
   })
-})
 
-describe('a client that hardly reads', () => {
   /** Reads that many bytes, and no more. */
   const sip = (response: OpenStream, bytes: number) =>
     response.response.read(bytes) as Buffer | null
-
-  it('one byte at a time, or none at all: what is held stays within its bounds, and the others go on', async () => {
-    const total = 3000
-    const { endpoint, progress } = politeEndpoint(total)
-    const served = await serve(endpoint, { maxStreamBytes: MAX_STREAM_BYTES })
+  it('has clients that hardly read: what is held stays within its bounds, and the others go on', async () => {
+    const made = await talk({
+      ...LIMITED,
+      endpoint: [
+        [open, hold, politely(3000), result],
+        [open, hold, politely(3000), result],
+        [result]
+      ]
+    })
     const memory = () => process.memoryUsage().external + process.memoryUsage().arrayBuffers
     const before = memory()
-    const never = await call(served.url, 'flood')
-    never.pause()
-    const crawler = await call(served.url, 'flood')
+    await made.plays(post, pause, post({ id: 2 }))
+    const crawler = made.response
     crawler.response.removeAllListeners('data')
-    crawler.pause()
-    progress.start.open()
-    await untilItWaits(served.url, progress)
-    let bytesHeld = 0
-    let memoryHeld = 0
-    let bytesRead = 0
+    await made.plays(pause, begins, ({ runs }) => void runs[1]!.go(), untilItWaits)
+    let [bytesHeld, memoryHeld, bytesRead] = [0, 0, 0]
     for (let i = 0; i < 3000; i++) {
       if (sip(crawler, 1) !== null) bytesRead++
       if (i % 100 > 0) continue
-      const other = await ended(call(served.url, i))
-      expect(gist(other.messages())).toEqual([[i, 'result']])
-      bytesHeld = Math.max(bytesHeld, served.streams.stats().bytes)
+      await made.plays(post({ id: i }), end)
+      expect(numbersOf(made.wires.pop()!.response)).toEqual(['result'])
+      bytesHeld = Math.max(bytesHeld, made.stats().bytes)
       memoryHeld = Math.max(memoryHeld, memory() - before)
     }
     expect(bytesRead).toBeGreaterThan(2000)
-    expect(progress.written).toBeLessThan(total)
+    expect(written).toBeLessThan(3000)
     // 24 MB would have been written.
     expect(bytesHeld).toBeLessThan(2 * (MOST_HELD + MOST_QUEUED))
     expect(memoryHeld).toBeLessThan(8 * 1024 * 1024)
-    expect(served.streams.stats()).toMatchObject({ live: 2 })
-    never.destroy()
-    crawler.destroy()
-    for (const response of [never, crawler])
-      await fetch(streamUrl(response, served.url), { method: 'DELETE' })
+    expect(made.stats()).toMatchObject({ live: 2 })
+    for (const n of [0, 1])
+      await made.plays(on(n, drop), ({ wires }) => wires[n]!.response.destroy())
   })
 
-  it('is told when its stream had to go meanwhile', async () => {
-    const total = 1000
-    const { endpoint, progress } = politeEndpoint(total)
-    const served = await serve(endpoint, { maxStreamBytes: 16 * 1024 * 1024, maxStreams: 1 })
-    const response = await call(served.url, 'flood')
-    response.pause()
-    progress.start.open()
-    await progress.done.opened
-    while (served.streams.stats().finished < 1) await turn()
-    await ended(call(served.url, 'other'))
-    expect(served.streams.stats()).toMatchObject({ finished: 1, evictions: 1 })
-    response.resume()
-    // Not a clean end: that would look like the whole.
-    expect(await response.ended).not.toBe('end')
-    const received = gist(response.messages())
-    expect(received).toEqual(upTo(received.length))
-    const late = await ended(
-      resumeAtEndpoint(served.url, `${streamId(response)}.${received.length}`)
-    )
-    expect(gist(late.messages())).toEqual([['flood', 'stream-expired']])
+  conversation(
+    'has a client that hardly reads, which is told when its stream had to go meanwhile',
+    {
+      ...flood(1000),
+      options: { maxStreamBytes: 16 * 1024 * 1024, maxStreams: 1 },
+      client: [
+        ...[post, pause, begins, isThrough, until(made => made.stats().finished === 1)],
+        ...[post({ id: 'other' }), end, counts({ finished: 1, evictions: 1 })],
+        on(0, async made => {
+          made.response.resume()
+          // Not a clean end: that would look like the whole.
+          expect(await made.response.ended).not.toBe('end')
+          const received = numbersOf(made.response)
+          expect(received).toEqual(upTo(received.length))
+          await resume({ by: 'endpoint', after: received.length })(made)
+        }),
+        end
+      ],
+      then: made => expect(made.words().slice(-2)).toEqual(['error stream-expired', 'end'])
+    }
+  )
+})
+
+describe('an endpoint that does not wait', () => {
+  /** Writes until it is told to wait; returns how many notes were taken. */
+  const fill = ({ emit }: RawCall, size: number): number => {
+    let n = 1
+    while (emit(noteOf(n, size))) n++
+    return n - 1
+  }
+
+  conversation('fails its call: the client gets what was kept, and an error for its request', {
+    ...LIMITED,
+    endpoint: [
+      ...[open, hold, (call: RawCall) => expect(fill(call, EVENT)).toBe(KEPT)],
+      ({ closed }) => closed,
+      hold,
+      ({ emit }) => upTo(100).forEach(n => expect(emit(noteOf(n, EVENT))).toBe(false)),
+      result
+    ],
+    client: [
+      ...[post, cut, go, counts({ live: 0, finished: 1 }), holdsLess(MOST_HELD), go],
+      ...[resume({ after: null }), end, resume({ by: 'endpoint', after: KEPT }), end]
+    ],
+    sees: [primer, ...upTo(KEPT), 'error overflow', 'end', primer, 'error overflow', 'end'],
+    then: ({ errors, stream }) => expect(errors).toEqual([['overflow', stream]])
   })
+
+  conversation(
+    'fails it also while a client is connected that does not read, and the client finds the error when it does',
+    {
+      ...LIMITED,
+      endpoint: [
+        ...[open, hold],
+        async call => {
+          for (let n = 1; !call.isClosed; n++) {
+            call.emit(noteOf(n, EVENT))
+            if (n % 8 === 0) await new Promise(setImmediate)
+          }
+        }
+      ],
+      client: [post, pause, go, holdsLess(2 * MOST_HELD), read, end],
+      then: ({ response }) => {
+        const numbers = numbersOf(response)
+        expect(numbers).toEqual([...upTo(numbers.length - 1), 'overflow'])
+      }
+    }
+  )
+
+  const burst =
+    (events: number, size: number): Line =>
+    ({ write }) =>
+      expect(
+        write(
+          upTo(events)
+            .map(n => `data: ${JSON.stringify(noteOf(n, size))}\n\n`)
+            .join('')
+        )
+      ).toBe(false)
+  describe.each([
+    ['twice that at once, and waits then', 15, true],
+    ['more at once', 50, false]
+  ])('that writes %s', (_what, events, isKept) => {
+    conversation(isKept ? 'has all of it kept' : 'fails its call', {
+      options: { maxStreamBytes: 10_000 },
+      endpoint: [
+        ...[open, hold, burst(events, 1000)],
+        ({ res }) => isKept && new Promise(resolve => res.once('drain', resolve)),
+        result
+      ],
+      client: [post, go, end],
+      then: ({ response }) => {
+        const numbers = numbersOf(response)
+        const last = isKept ? 'result' : 'overflow'
+        expect(numbers).toEqual([...upTo(isKept ? events : numbers.length - 1), last])
+        expect(numbers.length).toBeLessThan(22)
+      }
+    })
+  })
+
+  conversation('writes more at once while its client is away, and no more than the limit is held', {
+    ...LIMITED,
+    endpoint: [open, hold, burst(500, EVENT), ({ closed }) => closed],
+    client: [post, cut, go, holdsLess(MOST_HELD)],
+    counts: { live: 0 }
+  })
+
+  conversation('may write with its head what a connection can take: it is about to follow', {
+    options: { maxStreamBytes: 10_000 },
+    endpoint: [
+      open,
+      call => {
+        expect(fill(call, 1000)).toBeGreaterThan(4)
+        call.res.once('drain', () => call.result())
+      }
+    ],
+    client: [post, end],
+    then: made => expect(made.words().slice(-2)).toEqual(['result', 'end'])
+  })
+
+  conversation(
+    'fails its call with an event that is larger than all memory, in one write or in many',
+    {
+      options: { maxBytes: 1024 * 1024 },
+      endpoint: [
+        [open, hold, ({ emit }) => expect(emit(noteOf(1, 2 * 1024 * 1024))).toBe(false)],
+        [
+          ...[open, hold],
+          ({ write }) => {
+            write('data: ')
+            let pieces = 0
+            while (write('x'.repeat(64 * 1024))) pieces++
+            expect(pieces).toBe(15)
+          }
+        ]
+      ],
+      client: [
+        ...[post, go, end, post({ id: 2 }), go, end],
+        ({ runs }) => Promise.all(runs.map(({ call }) => call.closed))
+      ],
+      sees: [primer, 'error event-too-large', 'end', primer, 'error event-too-large of 2', 'end']
+    }
+  )
 })

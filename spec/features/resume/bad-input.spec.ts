@@ -7,23 +7,27 @@ import express from 'express'
 import { mcpStreams } from '../../../lib/index.js'
 import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { closeLater, listen } from '../../helpers/listen.js'
-import { ended } from '../../helpers/mcp.js'
-import { openStream, type Json } from '../../helpers/open-stream.js'
-import { call, emitNotes, MODERN, numbers, resume, streamIdOf } from './setup.js'
+import { callTool, ended, get, headersFor, notification, post } from '../../helpers/mcp.js'
+import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
+import { streamId } from '../../helpers/serve.js'
 
 const MEGABYTE = 2 ** 20
+const HEADERS = headersFor({ version: '2025-11-25' })
+const FRESH = 'notifications/fresh'
+const REST = ['notifications/two', 'result']
+const words = (stream: OpenStream): string[] =>
+  stream.messages().map(({ method }) => method ?? 'result')
 
 /**
  * A live call, and a server that takes headers up to 2 MB. `survives` checks in the end that
  * nothing of what was sent has done anything to the call.
  */
 async function start() {
-  const streams = mcpStreams({ retry: 10 })
-  const endpoint = rawEndpoint(running => {
-    running.open()
-    if (running.message === undefined)
-      running.emit({ jsonrpc: '2.0', method: 'notifications/fresh' })
-    else emitNotes(running, 1, 2)
+  const streams = mcpStreams()
+  const endpoint = rawEndpoint(({ open, emit, message }) => {
+    open()
+    for (const name of message === undefined ? [FRESH] : ['notifications/one', REST[0]!])
+      emit(notification(name))
   })
   const app = express().use('/mcp', streams).all('/mcp', endpoint)
   const { url: origin } = await listen(createServer({ maxHeaderSize: 2 * MEGABYTE }, app))
@@ -32,53 +36,56 @@ async function start() {
     return streams.close({ drain: 0 })
   })
   const url = `${origin}/mcp`
-  const stream = await call(url)
+  const stream = await post(url, callTool(1, 'any'), HEADERS)
   await stream.take(3)
-  const id = streamIdOf(stream)
+  const id = streamId(stream)
+  /** What the stream has for who asks with this query, once its call is over. */
+  const restAt = async (query: string, lastEventId?: string): Promise<string[]> => {
+    endpoint.calls[0]!.result()
+    await stream.ended
+    return words(await ended(get(`${url}?${query}`, headersFor({ lastEventId }))))
+  }
   const survives = async (): Promise<void> => {
     expect(streams.stats().resumes).toBe(0)
     expect(stream.ending).toBeUndefined()
-    endpoint.calls[0]!.result()
-    expect(await stream.ended).toBe('end')
-    expect(numbers(stream.messages())).toEqual([1, 2, 'result'])
-    const resumed = await ended(resume(`${url}?stream=${id}`, `${id}.1`))
-    expect(numbers(resumed.messages())).toEqual([2, 'result'])
+    expect(await restAt(`stream=${id}`, `${id}.1`)).toEqual(REST)
+    expect([await stream.ended, words(stream)]).toEqual(['end', ['notifications/one', ...REST]])
   }
-  return { url, id, stream, streams, endpoint, survives }
+  /** A GET that reaches the endpoint. */
+  const fresh = async (target: string, headers = {}): Promise<OpenStream> => {
+    const answer = await openStream(target, { headers: { ...HEADERS, ...headers } })
+    expect([answer.status, (await answer.nextMessage()).method]).toEqual([200, FRESH])
+    expect(streamId(answer)).not.toBe(id)
+    return answer
+  }
+  return { url, id, endpoint, survives, restAt, fresh }
 }
 
 /**
  * Sends a request line and headers byte by byte as given, as `fetch` and `node:http` would refuse
- * to.
+ * to. Resolves with the status and the body, which is an error where there is one.
  */
-function get(
+function ask(
   url: string,
   path: string,
-  headers: Record<string, string | string[]> = {}
-): Promise<{ status: number; body: Json }> {
+  lastEventId?: string | string[]
+): Promise<[status: number, body: Json]> {
   const { port } = new URL(url)
+  const headers = { ...HEADERS, ...(lastEventId && { 'Last-Event-ID': lastEventId }) }
   return new Promise((resolve, reject) => {
-    const outgoing = httpRequest(
-      { port, path, headers: { ...MODERN, ...headers }, agent: false },
-      response => {
-        let text = ''
-        response.setEncoding('utf8')
-        response.on('data', (chunk: string) => (text += chunk))
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode!,
-            body: text === '' ? undefined : JSON.parse(text)
-          })
-        )
-        response.on('error', reject)
-      }
-    )
+    const outgoing = httpRequest({ port, path, headers, agent: false }, response => {
+      let text = ''
+      response.setEncoding('utf8')
+      response.on('data', (chunk: string) => (text += chunk))
+      response.on('end', () => resolve([response.statusCode!, text && JSON.parse(text)]))
+      response.on('error', reject)
+    })
     outgoing.on('error', reject)
     outgoing.end()
   })
 }
 
-const errorBody = {
+const ERROR = {
   jsonrpc: '2.0',
   id: null,
   error: { code: -31000, message: expect.any(String), data: expect.anything() }
@@ -121,23 +128,14 @@ const withId = (value: string | string[], id: string): string | string[] =>
 describe('Last-Event-ID on a stream URL', () => {
   it.each(BAD_IDS)('is 400 when it is bad: %s', async (_name, lastEventId) => {
     const { url, id, survives } = await start()
-    const { status, body } = await get(url, `/mcp?stream=${id}`, {
-      'Last-Event-ID': withId(lastEventId, id)
-    })
-    expect(status).toBe(400)
-    expect(body).toEqual(errorBody)
+    expect(await ask(url, `/mcp?stream=${id}`, withId(lastEventId, id))).toEqual([400, ERROR])
     await survives()
   })
 
   it('is 400 when it is another stream’s, also of the same client', async () => {
-    const { url, id, survives, endpoint } = await start()
-    const other = await call(url, {}, 2)
-    const foreign = `${streamIdOf(other)}.1`
-    const { status, body } = await get(url, `/mcp?stream=${id}`, { 'Last-Event-ID': foreign })
-    expect(status).toBe(400)
-    expect(body).toEqual(errorBody)
-    endpoint.calls[1]!.result()
-    await other.ended
+    const { url, id, survives } = await start()
+    const other = await post(url, callTool(2, 'any'), HEADERS)
+    expect(await ask(url, `/mcp?stream=${id}`, `${streamId(other)}.1`)).toEqual([400, ERROR])
     await survives()
   })
 })
@@ -145,26 +143,17 @@ describe('Last-Event-ID on a stream URL', () => {
 describe('Last-Event-ID on the endpoint', () => {
   // What is not ours is the endpoint's: it may have ids of its own, and an old one of ours must not
   // break a client for good.
-  it.each(BAD_IDS)(
-    'goes to the endpoint as a plain GET when it is bad: %s',
-    async (_name, lastEventId) => {
-      const { url, id, survives, endpoint } = await start()
-      const answer = await openStream(url, {
-        headers: { ...MODERN, 'Last-Event-ID': withId(lastEventId, id) }
-      })
-      expect(answer.status).toBe(200)
-      expect((await answer.nextMessage()).method).toBe('notifications/fresh')
-      expect(streamIdOf(answer)).not.toBe(id)
-      expect(endpoint.calls).toHaveLength(2)
-      await survives()
-    }
-  )
+  it.each(BAD_IDS)('goes to the endpoint as a plain GET when it is bad: %s', async (_, bad) => {
+    const { url, id, survives, fresh, endpoint } = await start()
+    await fresh(url, { 'Last-Event-ID': withId(bad, id) })
+    expect(endpoint.calls).toHaveLength(2)
+    await survives()
+  })
 
   it('of an unknown stream goes to the endpoint without the header, which would mean nothing to it', async () => {
-    const { url, survives, endpoint } = await start()
+    const { url, survives, fresh, endpoint } = await start()
     const unknown = `${'x'.repeat(21)}.5`
-    const answer = await openStream(url, { headers: { ...MODERN, 'Last-Event-ID': unknown } })
-    expect((await answer.nextMessage()).method).toBe('notifications/fresh')
+    await fresh(url, { 'Last-Event-ID': unknown })
     const { req } = endpoint.calls[1]!
     expect(req.headers['last-event-id']).toBeUndefined()
     expect(req.rawHeaders.join('\n')).not.toContain(unknown)
@@ -211,9 +200,7 @@ const OTHER_STREAMS: [name: string, query: string][] = [
 describe('a stream parameter', () => {
   it.each(BAD_STREAMS)('is 404 when it is bad: %s', async (_name, query) => {
     const { url, id, survives, endpoint } = await start()
-    const { status, body } = await get(url, `/mcp?${query.replaceAll('ID', id)}`)
-    expect(status).toBe(404)
-    expect(body).toEqual(errorBody)
+    expect(await ask(url, `/mcp?${query.replaceAll('ID', id)}`)).toEqual([404, ERROR])
     expect(endpoint.calls).toHaveLength(1)
     await survives()
   })
@@ -221,10 +208,9 @@ describe('a stream parameter', () => {
   it.each(OTHER_STREAMS)(
     'is the endpoint’s when it is no name of ours: %s',
     async (_name, query) => {
-      const { url, id, survives, endpoint } = await start()
+      const { url, id, survives, fresh, endpoint } = await start()
       const path = `/mcp?${query.replaceAll('ID', id)}`
-      const answer = await openStream(`${new URL(url).origin}${path}`, { headers: MODERN })
-      expect((await answer.nextMessage()).method).toBe('notifications/fresh')
+      await fresh(`${new URL(url).origin}${path}`)
       expect(endpoint.calls[1]!.req).toMatchObject({ originalUrl: path })
       await survives()
     }
@@ -233,46 +219,29 @@ describe('a stream parameter', () => {
   it('is the same 404, byte for byte, whatever is wrong with it', async () => {
     const { url, id } = await start()
     const answers = new Set<string>()
-    for (const [, query] of BAD_STREAMS) {
-      answers.add(JSON.stringify((await get(url, `/mcp?${query.replaceAll('ID', id)}`)).body))
-    }
+    for (const [, query] of BAD_STREAMS)
+      answers.add(JSON.stringify(await ask(url, `/mcp?${query.replaceAll('ID', id)}`)))
     expect(answers.size).toBe(1)
   })
 
   it.each(['stream=true&stream=ID', 'stream=ID&stream=', 'stream&stream=ID.1&s%74ream=ID'])(
     'may stand beside one of the endpoint: %s',
     async query => {
-      const { url, id, stream, endpoint } = await start()
-      endpoint.calls[0]!.result()
-      await stream.ended
-      const resumed = await ended(resume(`${url}?${query.replaceAll('ID', id)}`))
-      expect(numbers(resumed.messages())).toEqual([1, 2, 'result'])
+      const { id, restAt } = await start()
+      expect(await restAt(query.replaceAll('ID', id))).toEqual(['notifications/one', ...REST])
     }
   )
 
   it('may be percent-encoded: the URL means the same', async () => {
-    const { url, id, stream, endpoint } = await start()
+    const { id, restAt } = await start()
     const encoded = [...id].map(character => `%${character.charCodeAt(0).toString(16)}`).join('')
-    endpoint.calls[0]!.result()
-    await stream.ended
-    const resumed = await ended(resume(`${url}?%73tream=${encoded}`))
-    expect(numbers(resumed.messages())).toEqual([1, 2, 'result'])
+    expect(await restAt(`%73tream=${encoded}`)).toEqual(['notifications/one', ...REST])
   })
 
   it('that is absent makes a plain GET, and so do its neighbours', async () => {
-    const { url, survives, endpoint } = await start()
-    for (const query of [
-      '',
-      '?',
-      '?streams=1',
-      '?Stream=1',
-      '?xstream=1',
-      '?a=stream',
-      '?a=b%3Fstream=1'
-    ]) {
-      const answer = await openStream(`${url}${query}`, { headers: MODERN })
-      expect((await answer.nextMessage()).method).toBe('notifications/fresh')
-    }
+    const { url, survives, fresh, endpoint } = await start()
+    const beside = ['?', '?streams=1', '?Stream=1', '?xstream=1', '?a=stream', '?a=b%3Fstream=1']
+    for (const query of ['', ...beside]) await fresh(`${url}${query}`)
     expect(endpoint.calls).toHaveLength(8)
     await survives()
   })
@@ -284,6 +253,6 @@ describe('a stream parameter', () => {
     const streams = mcpStreams()
     const { url } = await listen(express().use('/mcp', streams))
     closeLater(() => streams.close({ drain: 0 }))
-    expect((await get(url, `/mcp?stream=${value}`)).status).toBe(status)
+    expect((await ask(url, `/mcp?stream=${value}`))[0]).toBe(status)
   })
 })

@@ -4,217 +4,193 @@
 import { describe, expect, it } from '@jest/globals'
 import { connectV1 } from '../../helpers/clients.js'
 import { createCutProxy } from '../../helpers/cut-proxy.js'
-import { rawEndpoint } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { callTool, ended, eventId, get, post } from '../../helpers/mcp.js'
-import type { OpenStream } from '../../helpers/open-stream.js'
-import {
-  call,
-  emitNotes,
-  MODERN,
-  mount,
-  mountScript,
-  note,
-  numbers,
-  resume,
-  streamIdOf,
-  streamUrlOf,
-  upTo
-} from './setup.js'
+import { callTool, eventId, result as resultOf, type RequestId } from '../../helpers/mcp.js'
+import { serve } from '../../helpers/serve.js'
+import { cut, end, go, listen, on, post, resume, take } from '../../helpers/talk/client.js'
+import { hold, leave, note, notes, open, result, slowly } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, upTo, type Talk } from '../../helpers/talk/index.js'
 
 const SENT = 100
-const FILLER = 'x'.repeat(200)
-
-const resumeAtEndpoint = (url: string, lastEventId: string): Promise<OpenStream> =>
-  get(url, { ...MODERN, 'last-event-id': lastEventId })
-
+const KEPT = [open, slowly(1, SENT, 200), hold, note(SENT + 1), hold, result]
 /** A live call of which the oldest events had to go, and that a client follows. */
-async function evicted(id: string | number = 1) {
-  const { url, calls, streams } = await mountScript(running => running.open(), {
-    maxStreamBytes: 4096
-  })
-  const following = await call(url, {}, id)
-  const running = await calls.nth(1)
-  for (let n = 1; n <= SENT; n++) {
-    running.emit(note(n, FILLER))
-    await new Promise(setImmediate)
-  }
-  while (following.messages().length < SENT) await following.next()
-  expect(streams.stats().evictions).toBeGreaterThan(0)
-  return {
-    url,
-    streamUrl: streamUrlOf(url, following),
-    id: streamIdOf(following),
-    following,
-    running
-  }
+const evicted = (id: RequestId = 1) => ({
+  endpoint: KEPT,
+  options: { maxStreamBytes: 4096 },
+  begin: [
+    ...[post({ id }), take(SENT + 1)],
+    (talk: Talk) => expect(talk.stats().evictions).toBeGreaterThan(0)
+  ],
+  seen: [primer, ...upTo(SENT)]
+})
+/** Finished calls of which the first had to make room; event 4 is the last of each. */
+const EXPIRED = {
+  endpoint: [notes(1, 3), result],
+  options: { maxStreams: 2 },
+  begin: [
+    ...[post({ id: 'first' }), end, post({ id: 2 }), end, post({ id: 3 }), end],
+    (talk: Talk) => expect(talk.stats()).toMatchObject({ finished: 2, evictions: 1 })
+  ],
+  seen: ['first', 2, 3].flatMap(id => [primer, 1, 2, 3, `result of ${id}`, 'end'])
 }
-
-/**
- * Finished calls of which the first had to make room; `last` is the cursor of who has all of it.
- */
-async function expired() {
-  const { url, streams } = await mountScript(
-    running => {
-      emitNotes(running, 1, 3)
-      running.result()
-    },
-    { maxStreams: 2 }
-  )
-  const first = await ended(call(url, {}, 'first'))
-  for (const n of [2, 3]) await (await call(url, {}, n)).ended
-  expect(streams.stats()).toMatchObject({ finished: 2, evictions: 1 })
-  return { url, streamUrl: streamUrlOf(url, first), id: streamIdOf(first), last: 4 }
-}
+const TOLD = [primer, 'error stream-expired of first', 'end']
 
 describe('a cursor behind the events that are kept', () => {
-  it('is 410 on the stream URL, with a JSON-RPC error; the cursors from there on resume without a gap', async () => {
-    const { streamUrl, id } = await evicted()
-    const statuses: number[] = []
-    for (let cursor = 0; cursor <= SENT; cursor++) {
-      const resumed = await resume(streamUrl, `${id}.${cursor}`)
-      statuses.push(resumed.status)
-      if (resumed.status === 410) {
-        expect(await resumed.json()).toMatchObject({
-          jsonrpc: '2.0',
-          id: null,
-          error: { code: -31000 }
-        })
-        continue
-      }
-      expect(await resumed.next()).toMatchObject({ data: '' })
-      if (cursor < SENT) expect((await resumed.next()).id).toBe(eventId(id, cursor + 1))
-    }
-    const kept = statuses.indexOf(200)
-    expect(kept).toBeGreaterThan(0)
-    expect(SENT - kept).toBeGreaterThanOrEqual(5)
-    expect(statuses).toEqual([
-      ...upTo(kept).map(() => 410),
-      ...upTo(SENT + 1 - kept).map(() => 200)
-    ])
-  })
-
-  it('is 410 on the stream URL without Last-Event-ID too: the call cannot be given whole any more', async () => {
-    const { streamUrl } = await evicted()
-    expect((await resume(streamUrl)).status).toBe(410)
-  })
-
-  it.each(['text', 7])(
-    'is an error for the request id %j on the endpoint, and then 204',
-    async requestId => {
-      const { url, id } = await evicted(requestId)
-      const told = await resumeAtEndpoint(url, `${id}.2`)
-      expect(told.status).toBe(200)
-      expect(told.headers['content-type']).toContain('text/event-stream')
-      expect(await told.ended).toBe('end')
-      expect(told.messages()).toEqual([
-        { jsonrpc: '2.0', id: requestId, error: expect.objectContaining({ code: -31000 }) }
-      ])
-      // Stock clients come back once more after an error: there is nothing more to say.
-      for (const _ of upTo(2))
-        expect((await resumeAtEndpoint(url, told.blocks.at(-1)!.id!)).status).toBe(204)
+  conversation(
+    'is 410 on the stream URL, with a JSON-RPC error; the cursors from there on resume without a gap',
+    {
+      ...evicted(),
+      client: [
+        ...evicted().begin,
+        async talk => {
+          const statuses: number[] = []
+          for (let cursor = 0; cursor <= SENT; cursor++) {
+            await resume({ after: cursor })(talk)
+            const { response, stream } = talk
+            statuses.push(response.status)
+            if (response.status === 410) {
+              const error = { code: -31000 }
+              expect(await response.json()).toMatchObject({ jsonrpc: '2.0', id: null, error })
+              continue
+            }
+            expect(await response.next()).toMatchObject({ data: '' })
+            if (cursor < SENT) expect((await response.next()).id).toBe(eventId(stream, cursor + 1))
+          }
+          const kept = statuses.indexOf(200)
+          expect(kept).toBeGreaterThan(0)
+          expect(SENT - kept).toBeGreaterThanOrEqual(5)
+          expect(statuses.slice(0, kept)).toEqual(upTo(kept).map(() => 410))
+          expect(statuses.slice(kept)).toEqual(upTo(SENT + 1 - kept).map(() => 200))
+        }
+      ]
     }
   )
 
-  it('gets its error again where the connection was cut while the error was sent', async () => {
-    const { url, id } = await evicted('call')
-    const lost = await resumeAtEndpoint(url, `${id}.2`)
-    const primer = await lost.next()
-    for (const lastEventId of [`${id}.2`, primer.id!]) {
-      const told = await resumeAtEndpoint(url, lastEventId)
-      expect(told.status).toBe(200)
-      await told.ended
-      expect(told.messages()).toEqual([
-        expect.objectContaining({ id: 'call', error: expect.anything() })
-      ])
+  conversation(
+    'is 410 on the stream URL without Last-Event-ID too: the call cannot be given whole any more',
+    {
+      ...evicted(),
+      client: [...evicted().begin, resume({ after: null }), end],
+      sees: [...evicted().seen, '410 events-evicted']
     }
+  )
+
+  describe.each(['text', 7])('of the request id %j', id => {
+    conversation('is an error for it on the endpoint, and then 204', {
+      ...evicted(id),
+      client: [
+        ...[...evicted(id).begin, resume({ by: 'endpoint', after: 2 }), end],
+        // Stock clients come back once more after an error: there is nothing more to say.
+        ...[resume({ by: 'endpoint' }), resume({ by: 'endpoint' })]
+      ],
+      sees: [...evicted().seen, primer, `error events-evicted of ${id}`, 'end', '204', '204']
+    })
   })
 
-  it('does not affect a client that is connected and has everything', async () => {
-    const { streamUrl, url, id, following, running } = await evicted()
-    await resume(streamUrl, `${id}.1`)
-    await resumeAtEndpoint(url, `${id}.1`)
-    running.emit(note(SENT + 1))
-    while (numbers(following.messages()).at(-1) !== SENT + 1) await following.next()
-    following.destroy()
-    // Others have been told that their events are gone; these are not.
-    const resumed = await resumeAtEndpoint(url, `${id}.${SENT + 1}`)
-    expect(resumed.status).toBe(200)
-    running.result()
-    expect(await resumed.ended).toBe('end')
-    expect(numbers(resumed.messages())).toEqual(['result'])
+  conversation('gets its error again where the connection was cut while the error was sent', {
+    ...evicted('call'),
+    client: [
+      ...[...evicted('call').begin, resume({ by: 'endpoint', after: 2 }), take(1), cut],
+      ...[resume({ by: 'endpoint', after: 2 }), end, on(1, resume({ by: 'endpoint' })), end]
+    ],
+    sees: [
+      ...[...evicted().seen, primer, primer, 'error events-evicted of call', 'end'],
+      ...[primer, 'error events-evicted of call', 'end']
+    ]
   })
 
-  it('of a listen channel goes on with the events that are kept, as there is no call to fail', async () => {
-    const { url, calls } = await mountScript(running => running.open(), { maxStreamBytes: 4096 })
-    const listening = await get(url, MODERN)
-    const running = await calls.nth(1)
-    for (let n = 1; n <= SENT; n++) {
-      running.emit(note(n, FILLER))
-      await new Promise(setImmediate)
-    }
-    const resumed = await resumeAtEndpoint(url, `${streamIdOf(listening)}.1`)
-    running.emit(note(SENT + 1))
-    while (numbers(resumed.messages()).at(-1) !== SENT + 1) await resumed.next()
-    const got = numbers(resumed.messages()) as number[]
-    expect(got).toEqual(upTo(got.length).map(n => SENT + 1 - got.length + n))
-    expect(got.length).toBeGreaterThan(5)
+  conversation('does not affect a client that is connected and has everything', {
+    ...evicted(),
+    client: [
+      ...[...evicted().begin, resume({ after: 1 }), end, resume({ by: 'endpoint', after: 1 }), end],
+      ...[go, on(0, take(1)), on(0, cut)],
+      // Others have been told that their events are gone; these are not.
+      ...[resume({ by: 'endpoint', after: SENT + 1 }), go, end]
+    ],
+    sees: [
+      ...[...evicted().seen, SENT + 1, '410 events-evicted', primer, 'error events-evicted', 'end'],
+      ...[primer, 'result', 'end']
+    ]
   })
+
+  conversation(
+    'of a listen channel goes on with the events that are kept, as there is no call to fail',
+    {
+      ...evicted(),
+      client: [
+        ...[listen, take(SENT + 1), resume({ by: 'endpoint', after: 1 }), go],
+        async ({ response }) => {
+          const numbers = () => response.messages().map(m => Number.parseInt(m.params.data, 10))
+          while (numbers().at(-1) !== SENT + 1) await response.next()
+          const got = numbers()
+          expect(got).toEqual(upTo(got.length).map(n => SENT + 1 - got.length + n))
+          expect(got.length).toBeGreaterThan(5)
+        }
+      ]
+    }
+  )
 })
 
 describe('a stream whose time is over', () => {
-  it('answers 410 on the stream URL where events are missing, and 204 where none is', async () => {
-    const { streamUrl, id, last } = await expired()
-    for (const cursor of [undefined, `${id}.0.1`, `${id}.${last - 1}`]) {
-      const refused = await resume(streamUrl, cursor)
-      expect(refused.status).toBe(410)
-      expect(await refused.json()).toMatchObject({ id: null, error: { code: -31000 } })
+  const gone = async ({ response }: Talk): Promise<void> =>
+    expect(await response.json()).toMatchObject({ id: null, error: { code: -31000 } })
+
+  conversation('answers 410 on the stream URL where events are missing, and 204 where none is', {
+    ...EXPIRED,
+    client: [
+      ...EXPIRED.begin,
+      ...[null, 'ID.0.1', 3].flatMap(after => [on(0, resume({ after })), gone]),
+      on(0, resume({ after: 4 }))
+    ],
+    sees: [...EXPIRED.seen, ...upTo(3).map(() => '410 stream-expired'), '204']
+  })
+
+  conversation(
+    'answers an error for the request id on the endpoint where events are missing, and then 204',
+    {
+      ...EXPIRED,
+      client: [
+        ...[...EXPIRED.begin, on(0, resume({ by: 'endpoint', after: 3 })), end],
+        on(3, talk => resume({ by: 'endpoint', after: talk.wire.blocks.at(-1)!.id! })(talk)),
+        // Only who has got the error has it.
+        ...[on(0, resume({ by: 'endpoint', after: 3 })), end]
+      ],
+      sees: [...EXPIRED.seen, ...TOLD, '204', ...TOLD]
     }
-    expect((await resume(streamUrl, `${id}.${last}`)).status).toBe(204)
+  )
+
+  conversation('answers 204 on the endpoint where no event is missing', {
+    ...EXPIRED,
+    client: [...EXPIRED.begin, on(0, resume({ by: 'endpoint', after: 4 }))],
+    sees: [...EXPIRED.seen, '204']
   })
 
-  it('answers an error for the request id on the endpoint where events are missing, and then 204', async () => {
-    const { url, id, last } = await expired()
-    const told = await resumeAtEndpoint(url, `${id}.${last - 1}`)
-    expect(told.status).toBe(200)
-    await told.ended
-    expect(told.messages()).toEqual([
-      { jsonrpc: '2.0', id: 'first', error: expect.objectContaining({ code: -31000 }) }
-    ])
-    expect((await resumeAtEndpoint(url, told.blocks.at(-1)!.id!)).status).toBe(204)
-    // Only who has got the error has it.
-    expect((await resumeAtEndpoint(url, `${id}.${last - 1}`)).status).toBe(200)
-  })
-
-  it('answers 204 on the endpoint where no event is missing', async () => {
-    const { url, id, last } = await expired()
-    expect((await resumeAtEndpoint(url, `${id}.${last}`)).status).toBe(204)
-  })
-
-  it('answers an error for each request of a batch', async () => {
-    const endpoint = rawEndpoint(running => {
-      emitNotes(running, 1, 1)
-      for (const { id } of running.message) running.emit({ jsonrpc: '2.0', id, result: {} })
-      running.res.end()
-    })
-    const { url, streams } = await mount(endpoint, { maxStreams: 1 })
-    const batch = await ended(post(url, [callTool('a', 'any'), callTool('b', 'any')], MODERN))
-    await ended(post(url, [callTool('c', 'any')], MODERN))
-    expect(streams.stats().evictions).toBe(1)
-    const told = await ended(resumeAtEndpoint(url, `${streamIdOf(batch)}.1`))
-    expect(told.messages().map(({ id, error }) => [id, error.code])).toEqual([
-      ['a', -31000],
-      ['b', -31000]
-    ])
+  conversation('answers an error for each request of a batch', {
+    endpoint: [
+      note(1),
+      ({ message }, run) => message.forEach(({ id }: { id: string }) => run.emit(resultOf(id, {}))),
+      leave
+    ],
+    options: { maxStreams: 1 },
+    client: [
+      ...[post({ message: [callTool('a', 'any'), callTool('b', 'any')] }), end],
+      ...[post({ message: [callTool('c', 'any')] }), end],
+      ...[on(0, resume({ by: 'endpoint', after: 1 })), end]
+    ],
+    sees: [
+      ...[primer, 1, 'result of a', 'result of b', 'end', primer, 1, 'result of c', 'end'],
+      ...[primer, 'error stream-expired of a', 'error stream-expired of b', 'end']
+    ],
+    counts: { evictions: 1 }
   })
 })
 
 describe('a stock client whose events are gone', () => {
   it('has its call rejected within a second', async () => {
     const endpoint = sdkV1Stateful()
-    const { port } = await mount(endpoint, { maxStreamBytes: 4096 })
+    const { url } = await serve(endpoint, { maxStreamBytes: 4096 })
     const proxy = await createCutProxy({
-      target: port,
+      target: Number(new URL(url).port),
       plan: ({ message }) =>
         message?.method === 'tools/call' ? { by: 'silence', afterEvents: 3 } : undefined
     })

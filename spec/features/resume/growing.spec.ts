@@ -2,18 +2,14 @@
 // doubled where the two meet.
 
 import { describe, expect, it } from '@jest/globals'
-import { gate, type RawCall } from '../../helpers/endpoints/raw.js'
+import { isMessage } from '../../helpers/blocks.js'
+import { gate } from '../../helpers/gate.js'
+import { notification } from '../../helpers/mcp.js'
+import type { RawCall } from '../../helpers/endpoints/raw.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
-import {
-  call,
-  isMessageBlock,
-  mountScript,
-  note,
-  resume,
-  streamIdOf,
-  streamUrlOf,
-  upTo
-} from './setup.js'
+import { post, resume } from '../../helpers/talk/client.js'
+import { open, type Line } from '../../helpers/talk/endpoint.js'
+import { talk, upTo } from '../../helpers/talk/index.js'
 
 /** A generator that gives the same numbers in each run: a failure comes back. */
 function randomFrom(seed: number): (below: number) => number {
@@ -37,22 +33,22 @@ function grower(random: (below: number) => number) {
   let isStopped = false
   void stop.opened.then(() => (isStopped = true))
   let appended = 0
-  const script = async (running: RawCall): Promise<void> => {
-    running.open()
+  const grow: Line = async ({ emit }) => {
     while (!isStopped && appended < MOST) {
       for (let rest = 1 + random(LARGEST_BURST); rest > 0; rest--) {
-        running.emit(note(++appended, TEXTS[random(TEXTS.length)]))
+        const data = `${++appended} ${TEXTS[random(TEXTS.length)]}`
+        emit(notification('notifications/message', { level: 'info', data }))
       }
       await new Promise(setImmediate)
     }
-    running.result({ appended })
   }
-  return { script, stop: () => stop.open(), appended: () => appended }
+  const endpoint = [open, grow, (call: RawCall) => call.result({ appended })]
+  return { endpoint, stop: () => stop.open(), appended: () => appended }
 }
 
 /** The sequences of the messages of a connection, each of which must say the same. */
 function sequencesOf(stream: OpenStream): number[] {
-  return stream.blocks.filter(isMessageBlock).map(({ id, data }) => {
+  return stream.blocks.filter(isMessage).map(({ id, data }) => {
     const sequence = Number(id!.split('.')[2])
     const { params, result } = JSON.parse(data!)
     expect(result === undefined ? Number.parseInt(params.data, 10) : result.appended + 1).toBe(
@@ -71,22 +67,22 @@ describe('a stream that the endpoint writes as fast as it can', () => {
     async seed => {
       const random = randomFrom(seed)
       const growing = grower(random)
-      const { url } = await mountScript(growing.script, LIMITS)
-      let stream = await call(url)
-      const streamUrl = streamUrlOf(url, stream)
+      const made = await talk({ endpoint: growing.endpoint, options: LIMITS })
+      await made.plays(post)
       const got: number[] = []
       for (let round = 0; round < 60; round++) {
+        const { response } = made
         // Some connections live for a block, some for a few hundred; some are cut in the midst of a
         // block.
-        await stream.take(1 + random(round % 5 === 0 ? 400 : 8))
-        if (random(2) === 0) stream.destroy()
-        else stream.reset()
-        got.push(...sequencesOf(stream))
-        const lastEventId = stream.blocks.at(-1)!.id!
-        const isByEndpoint = random(3) === 0
-        stream = await resume(isByEndpoint ? url : streamUrl, lastEventId)
-        expect(stream.status).toBe(200)
+        await response.take(1 + random(round % 5 === 0 ? 400 : 8))
+        if (random(2) === 0) response.destroy()
+        else response.reset()
+        got.push(...sequencesOf(response))
+        const after = response.blocks.at(-1)!.id!
+        await made.plays(resume({ by: random(3) === 0 ? 'endpoint' : 'url', after }))
+        expect(made.response.status).toBe(200)
       }
+      const stream = made.response
       growing.stop()
       expect(await stream.ended).toBe('end')
       got.push(...sequencesOf(stream))
@@ -101,10 +97,9 @@ describe('a stream that the endpoint writes as fast as it can', () => {
     async seed => {
       const random = randomFrom(seed)
       const growing = grower(random)
-      const { url, streams } = await mountScript(growing.script, LIMITS)
-      const first = await call(url)
-      const id = streamIdOf(first)
-      const connections: [cursor: number, stream: OpenStream][] = [[0, first]]
+      const made = await talk({ endpoint: growing.endpoint, options: LIMITS })
+      await made.plays(post)
+      const connections: [cursor: number, stream: OpenStream][] = [[0, made.response]]
       for (let round = 0; round < 40; round++) {
         const [cursor, stream] = connections.at(-1)!
         await stream.take(2 + random(10))
@@ -112,7 +107,8 @@ describe('a stream that the endpoint writes as fast as it can', () => {
         // written to.
         const known = growing.appended()
         const next = random(2) === 0 ? random(known) : Math.max(cursor, known - random(20))
-        connections.push([next, await resume(`${url}?stream=${id}`, `${id}.${next}`)])
+        await made.plays(resume({ after: next }))
+        connections.push([next, made.response])
       }
       growing.stop()
       for (const [i, [cursor, stream]] of connections.entries()) {
@@ -123,7 +119,7 @@ describe('a stream that the endpoint writes as fast as it can', () => {
         if (i === connections.length - 1) expect(got.at(-1) ?? cursor).toBe(growing.appended() + 1)
       }
       expect(growing.appended()).toBeLessThan(MOST)
-      expect(streams.stats()).toMatchObject({ live: 0, connections: 0, resumes: 40 })
+      expect(made.stats()).toMatchObject({ live: 0, connections: 0, resumes: 40 })
     }
   )
 })

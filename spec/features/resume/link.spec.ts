@@ -6,93 +6,78 @@ import connect from 'connect'
 import express from 'express'
 import { request as httpRequest } from 'node:http'
 import { connect as connectSocket } from 'node:net'
-import { mcpStreams } from '../../../lib/index.js'
-import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
+import type { McpStreams } from '../../../lib/index.js'
 import { closeLater, listen, type Handler } from '../../helpers/listen.js'
-import { callTool, eventId, get, initialize, initializeSession, post } from '../../helpers/mcp.js'
-import { openStream } from '../../helpers/open-stream.js'
-import {
-  call,
-  emitNotes,
-  MODERN,
-  mount,
-  mountScript,
-  numbers,
-  resume,
-  streamIdOf,
-  streamUrlOf
-} from './setup.js'
+import { callTool, headersFor, initialize, initializeSession } from '../../helpers/mcp.js'
+import { cut, end, go, listen as hear, on, post, resume, take } from '../../helpers/talk/client.js'
+import { hold, json, note, notes, open, result, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, talk, type Talk } from '../../helpers/talk/index.js'
 
+const MODERN = headersFor({ version: '2025-11-25' })
 const STREAM_LINK = /^<\?stream=([A-Za-z0-9_-]{21})>; rel="stream"$/
-
-/** An endpoint that gives each call two messages and a result. */
-const brief = () =>
-  rawEndpoint(
-    call => {
-      emitNotes(call, 1, 2)
-      call.result()
-    },
-    { stateless: true }
-  )
-
-/** Starts any app, with one middleware that is closed in time. */
-async function start(build: (streams: ReturnType<typeof mcpStreams>) => Handler) {
-  const streams = mcpStreams({ retry: 10 })
-  const listening = await listen(build(streams))
-  closeLater(() => streams.close({ drain: 0 }))
-  return listening
-}
+/** Each call gets two messages and a result. */
+const BRIEF = { endpoint: [notes(1, 2), result] }
+const WHOLE = [primer, 1, 2, 'result', 'end']
+const linkOf = ({ response }: Talk): string => String(response.headers['link'])
+/** Where the newest link leads to, for who has asked this URL. */
+const target = (talk: Talk, base: string): URL =>
+  new URL(/<([^>]*)>; rel="stream"/.exec(linkOf(talk))![1]!, base)
+/** The link of a POST to a target of whatever form, which clients would not send. */
+const linkFor = (url: string, path: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const { port } = new URL(url)
+    const sent = { port, path, method: 'POST', headers: MODERN, agent: false }
+    const outgoing = httpRequest(sent, response => {
+      resolve(String(response.headers['link']))
+      response.resume()
+    })
+    outgoing.on('error', reject)
+    outgoing.end(JSON.stringify(callTool(1, 'any')))
+  })
 
 describe('every stream', () => {
   it('has a link: initialize, and with a reconnection time a call, the listen channel, and each resumed connection', async () => {
-    const endpoint = sdkV1Stateful()
-    const { url } = await mount(endpoint, { retry: 1234 })
-    const { headers, response } = await initializeSession(url, '2025-11-25')
-    expect(response.headers['link']).toMatch(STREAM_LINK)
+    const made = await talk({
+      endpoint: [open, hold, result],
+      session: 's',
+      options: { retry: 1234 }
+    })
+    const { response: begun } = await initializeSession(made.url, '2025-11-25')
+    expect(begun.headers['link']).toMatch(STREAM_LINK)
     // Nothing is agreed upon yet, and clients keep a reconnection time for all that follows.
-    expect(response.blocks[0]).toMatchObject({
+    expect(begun.blocks[0]).toMatchObject({
       retry: undefined,
       data: expect.stringContaining('"result"')
     })
-
-    const counting = await post(url, callTool(1, 'count', { key: 'k', paced: true }), headers)
-    const listening = await get(url, headers)
-    const ids = new Set([streamIdOf(response)])
-    for (const stream of [counting, listening]) {
-      const id = streamIdOf(stream)
-      ids.add(id)
-      expect(stream.headers).toMatchObject({
+    const primed = expect.objectContaining({ retry: 1234, data: '' })
+    await made.plays(post, take(1), hear, take(1), on(0, resume({ after: null })), take(1))
+    await made.plays(go({ run: 0 }), end, on(0, resume({ by: 'endpoint', after: 0 })), take(1))
+    const ids = new Set([begun.headers['link']])
+    for (const { response, blocks } of made.wires) {
+      ids.add(response.headers['link'])
+      expect(blocks[0]).toEqual(primed)
+      expect(response.headers).toMatchObject({
         'content-type': expect.stringContaining('text/event-stream'),
         link: expect.stringMatching(STREAM_LINK),
         'x-accel-buffering': 'no',
         'cache-control': expect.stringMatching(/no-cache.*no-transform/)
       })
-      const first = stream === counting ? eventId(id, '0.1') : `${id}.0.1`
-      expect(await stream.next()).toMatchObject({ id: first, retry: 1234, data: '' })
     }
     expect(ids.size).toBe(3)
-
-    const resumed = await resume(streamUrlOf(url, counting), undefined, headers)
-    expect(resumed.headers).toMatchObject({
-      link: counting.headers['link'],
-      'x-accel-buffering': 'no'
-    })
-    expect(await resumed.next()).toMatchObject({ retry: 1234, data: '' })
-    endpoint.log.release('k', 4)
-    expect(await resumed.ended).toBe('end')
-    const again = await get(url, { ...headers, 'last-event-id': `${streamIdOf(counting)}.1` })
-    expect(again.headers['link']).toBe(counting.headers['link'])
-    expect(await again.next()).toMatchObject({ retry: 1234, data: '' })
+    const [call, channel, ...resumed] = made.wires.map(({ response }) => response.headers['link'])
+    expect(channel).not.toBe(call)
+    expect(resumed).toEqual([call, call])
+    expect(made.ids().slice(0, 2)).toEqual(['r1.0.1', '0.1'])
   })
 
   it('has its head and its first id in one write, before the first event', async () => {
-    const { url, port } = await mountScript(call => call.open())
-    const socket = connectSocket(port, '127.0.0.1')
+    const { url } = await talk({ endpoint: [open, hold], options: { retry: 10 } })
+    const { port, host } = new URL(url)
+    const socket = connectSocket(Number(port), '127.0.0.1')
     closeLater(() => socket.destroy())
     const body = JSON.stringify(callTool(1, 'any'))
     socket.write(
-      `POST /mcp HTTP/1.1\r\nHost: ${new URL(url).host}\r\nContent-Type: application/json\r\n` +
+      `POST /mcp HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\n` +
         `MCP-Protocol-Version: 2025-11-25\r\nContent-Length: ${body.length}\r\n\r\n${body}`
     )
     const first = await new Promise<Buffer>(resolve => socket.once('data', resolve))
@@ -101,38 +86,31 @@ describe('every stream', () => {
     )
   })
 
-  it('has no reconnection time with retry: null', async () => {
-    const { url } = await mountScript(
-      call => {
-        emitNotes(call, 1, 1)
-        call.result()
-      },
-      { retry: null }
-    )
-    const stream = await call(url)
-    await stream.ended
-    expect(stream.headers['link']).toMatch(STREAM_LINK)
-    expect(stream.blocks.map(block => block.retry)).toEqual([undefined, undefined, undefined])
-    const initialized = await post(url, initialize('2025-11-25'))
-    expect(await initialized.ended).toBe('end')
+  conversation('has no reconnection time with retry: null', {
+    endpoint: [note(1), result],
+    options: { retry: null },
+    client: [post, end, post({ message: initialize('2025-11-25') }), end],
+    sees: [primer, 1, 'result', 'end', 1, 'result of initialize', 'end'],
+    then: ({ wires }) => {
+      expect(wires[0]!.response.headers['link']).toMatch(STREAM_LINK)
+      expect(wires[0]!.blocks.map(({ retry }) => retry)).toEqual(Array(3).fill(undefined))
+    }
   })
 
-  it('has an id that no other stream has', async () => {
-    const { url } = await mount(brief())
-    const streams = await Promise.all(Array.from({ length: 20 }, () => call(url)))
-    expect(new Set(streams.map(streamIdOf)).size).toBe(20)
+  conversation('has an id that no other stream has', {
+    ...BRIEF,
+    client: [talk => Promise.all(Array.from({ length: 20 }, () => post(talk)))],
+    then: ({ wires }) =>
+      expect(new Set(wires.map(({ response }) => response.headers['link'])).size).toBe(20)
   })
 
-  it('is the only response with a link: JSON and other responses have none', async () => {
-    const { url } = await mountScript(({ res }) => {
-      res.setHeader('Link', '</docs>; rel="help"')
-      res.setHeader('Content-Type', 'application/json')
-      res.end('{"jsonrpc":"2.0","id":1,"result":{}}')
-    })
-    const { headers, ended } = await call(url)
-    expect(headers['link']).toBe('</docs>; rel="help"')
-    expect(headers).not.toHaveProperty('x-accel-buffering')
-    await ended
+  conversation('is the only response with a link: JSON and other responses have none', {
+    endpoint: [({ res }) => res.setHeader('Link', '</docs>; rel="help"'), json({})],
+    client: [post, end],
+    then: ({ response: { headers } }) => {
+      expect(headers['link']).toBe('</docs>; rel="help"')
+      expect(headers).not.toHaveProperty('x-accel-buffering')
+    }
   })
 })
 
@@ -148,143 +126,111 @@ describe('the target of the stream link', () => {
     ['?q=<a>"b"', 'q=%3Ca%3E%22b%22&'],
     ["?q=a'b|c\\d", "q=a'b%7Cc%5Cd&"]
   ])('keeps the other parts of the query: %j', async (query, kept) => {
-    const { url } = await mount(brief())
-    const { port } = new URL(url)
-    const sent = await new Promise<{ link: string }>((resolve, reject) => {
-      const outgoing = httpRequest(
-        { port, path: `/mcp${query}`, method: 'POST', headers: MODERN },
-        response => {
-          resolve({ link: String(response.headers['link']) })
-          response.resume()
-        }
-      )
-      outgoing.on('error', reject)
-      outgoing.end(JSON.stringify(callTool(1, 'any')))
-    })
-    expect(sent.link.replace(/stream=[A-Za-z0-9_-]{21}>/, 'stream=ID>')).toBe(
+    const made = await talk(BRIEF)
+    const link = await linkFor(made.url, `/mcp${query}`)
+    expect(link.replace(/stream=[A-Za-z0-9_-]{21}>/, 'stream=ID>')).toBe(
       `<?${kept}stream=ID>; rel="stream"`
     )
-
-    const target = /<(.*)>/.exec(sent.link)![1]!
-    const streamUrl = new URL(target, url).href
-    const resumed = await resume(streamUrl)
-    await resumed.ended
-    expect(numbers(resumed.messages())).toEqual([1, 2, 'result'])
-    const again = /<(.*)>/.exec(String(resumed.headers['link']))![1]!
-    expect(new URL(again, streamUrl).href).toBe(streamUrl)
+    const { href } = new URL(/<(.*)>/.exec(link)![1]!, made.url)
+    await made.plays(hear({ url: href }), end)
+    expect(made.words()).toEqual(WHOLE)
+    expect(new URL(/<(.*)>/.exec(linkOf(made))![1]!, href).href).toBe(href)
   })
 
-  it.each<[string, string, (streams: ReturnType<typeof mcpStreams>) => Handler]>([
-    ['app.use', '/mcp', streams => express().use('/mcp', streams).all('/mcp', brief())],
-    [
-      'app.use, trailing slash',
-      '/mcp/',
-      streams => express().use('/mcp', streams).all('/mcp', brief())
-    ],
+  type App = (streams: McpStreams, endpoint: Handler) => Handler
+  const use = (...[streams, endpoint]: Parameters<App>) =>
+    express()
+      .use('/mcp', streams)
+      .all('/mcp', endpoint as express.Handler)
+  describe.each<[string, string, App]>([
+    ['app.use', '/mcp', use],
+    ['app.use, trailing slash', '/mcp/', use],
     [
       'app.all on one exact path',
       '/mcp',
-      streams => express().set('strict routing', true).all('/mcp', streams, brief())
+      (streams, endpoint) =>
+        express()
+          .set('strict routing', true)
+          .all('/mcp', streams, endpoint as express.Handler)
     ],
     [
       'a Router in a Router',
       '/api/v1/mcp/tools',
-      streams => {
-        const inner = express.Router().use(streams).all('/tools', brief())
+      (streams, endpoint) => {
+        const inner = express
+          .Router()
+          .use(streams)
+          .all('/tools', endpoint as express.Handler)
         return express().use('/api/v1', express.Router().use('/mcp', inner))
       }
     ],
     [
       'a path with parameters',
       '/tenants/a%20b/mcp',
-      streams => express().all('/tenants/:tenant/mcp', streams, brief())
+      (streams, endpoint) =>
+        express().all('/tenants/:tenant/mcp', streams, endpoint as express.Handler)
     ],
-    ['Connect', '/mcp', streams => connect().use('/mcp', streams).use('/mcp', brief())],
+    [
+      'Connect',
+      '/mcp',
+      (streams, endpoint) => connect().use('/mcp', streams).use('/mcp', endpoint)
+    ],
     [
       'node:http',
       '/any/where',
-      streams => (req, res) => streams(req, res, () => void brief()(req, res))
+      (streams, endpoint) => (req, res) => streams(req, res, () => void endpoint(req, res))
     ]
-  ])('resolves to the URL of the endpoint, mounted by %s', async (_name, path, build) => {
-    const { url } = await start(build)
-    const stream = await call(`${url}${path}`)
-    await stream.ended
-    const target = /^<(\?stream=[A-Za-z0-9_-]{21})>; rel="stream"$/.exec(
-      String(stream.headers['link'])
-    )![1]!
-    const resolved = new URL(target, `${url}${path}`)
-    expect(resolved.pathname).toBe(path)
-    const resumed = await resume(resolved.href)
-    await resumed.ended
-    expect(numbers(resumed.messages())).toEqual([1, 2, 'result'])
+  ])('mounted by %s', (_name, path, app) => {
+    conversation('resolves to the URL of the endpoint', {
+      ...{ ...BRIEF, app, path },
+      client: [post, end, resume({ after: null }), end],
+      sees: [...WHOLE, ...WHOLE],
+      then: talk => {
+        expect(linkOf(talk)).toMatch(STREAM_LINK)
+        expect(target(talk, talk.url).pathname).toBe(path)
+      }
+    })
   })
 })
 
 describe('Link headers that are there already', () => {
   const LINKS = '</docs>; rel="help", <https://example.org/a,b>; rel="license"; title="a, b"'
-  const end: Parameters<typeof rawEndpoint>[0] = call => call.result()
-
-  it.each<[string, Handler]>([
-    [
-      'set as one string',
-      rawEndpoint(call => {
-        call.res.setHeader('Link', LINKS)
-        end(call)
-      })
-    ],
-    [
-      'set as a list',
-      rawEndpoint(call => {
-        call.res.setHeader('link', LINKS.split(/, (?=<)/))
-        end(call)
-      })
-    ],
-    [
-      'given to writeHead',
-      rawEndpoint(call => {
-        call.open({ link: LINKS })
-        end(call)
-      })
-    ],
+  const LIST = LINKS.split(/, (?=<)/)
+  describe.each<[string, Line]>([
+    ['set as one string', ({ res }) => res.setHeader('Link', LINKS)],
+    ['set as a list', ({ res }) => res.setHeader('link', LIST)],
+    ['given to writeHead', ({ open }) => open({ link: LINKS })],
     [
       'given to writeHead as a flat list',
-      rawEndpoint(call => {
-        const [help = '', license = ''] = LINKS.split(/, (?=<)/)
-        call.res.writeHead(200, [
-          'Content-Type',
-          'text/event-stream',
-          'Link',
-          help,
-          'Link',
-          license
+      ({ res }) =>
+        res.writeHead(200, [
+          ...['Content-Type', 'text/event-stream'],
+          ...LIST.flatMap(one => ['Link', one])
         ])
-        end(call)
-      })
     ]
-  ])('are kept: %s', async (_name, endpoint) => {
-    const { url } = await mount(endpoint)
-    const stream = await call(url)
-    await stream.ended
-    expect(stream.headers['link']).toBe(`${LINKS}, <?stream=${streamIdOf(stream)}>; rel="stream"`)
+  ])('%s', (_name, setLinks) => {
+    conversation('are kept', {
+      endpoint: [setLinks, result],
+      client: [post, end],
+      then: talk => expect(linkOf(talk)).toBe(`${LINKS}, <?stream=${talk.stream}>; rel="stream"`)
+    })
   })
 
-  it('are kept when a middleware in front has set them, for streams that are resumed too', async () => {
-    const { url } = await start(streams =>
-      express()
-        .use((_req, res, next) => {
-          res.setHeader('Link', '</policy>; rel="describedby"')
-          next()
-        })
-        .all('/mcp', streams, brief())
-    )
-    const stream = await call(`${url}/mcp`)
-    await stream.ended
-    const expected = `</policy>; rel="describedby", <?stream=${streamIdOf(stream)}>; rel="stream"`
-    expect(stream.headers['link']).toBe(expected)
-    const resumed = await resume(streamUrlOf(`${url}/mcp`, stream))
-    await resumed.ended
-    expect(resumed.headers['link']).toBe(expected)
-  })
+  conversation(
+    'are kept when a middleware in front has set them, for streams that are resumed too',
+    {
+      ...BRIEF,
+      inFront: [
+        (_req, res, next) => (res.setHeader('Link', '</policy>; rel="describedby"'), next())
+      ],
+      client: [post, end, resume({ after: null }), end],
+      sees: [...WHOLE, ...WHOLE],
+      then: ({ stream, wires }) => {
+        const expected = `</policy>; rel="describedby", <?stream=${stream}>; rel="stream"`
+        for (const { response } of wires) expect(response.headers['link']).toBe(expected)
+      }
+    }
+  )
 })
 
 describe('behind a reverse proxy that strips a path prefix', () => {
@@ -311,20 +257,13 @@ describe('behind a reverse proxy that strips a path prefix', () => {
     }
 
   it('a client resumes through the proxy', async () => {
-    const { port, calls } = await mountScript(call => emitNotes(call, 1, 2))
-    const proxy = await listen(stripping(`http://127.0.0.1:${port}`))
-    const endpoint = `${proxy.url}/tools/v2/mcp?tenant=a`
-    const stream = await call(endpoint)
-    await stream.take(3)
-    const target = /^<([^>]*)>; rel="stream"$/.exec(String(stream.headers['link']))![1]!
-    const resolved = new URL(target, endpoint)
-    expect(resolved.href).toBe(`${proxy.url}/tools/v2/mcp?tenant=a&stream=${streamIdOf(stream)}`)
-
-    stream.destroy()
-    const resumed = await resume(resolved.href, `${streamIdOf(stream)}.1`)
-    calls[0]!.result()
-    expect(await resumed.ended).toBe('end')
-    expect(numbers(resumed.messages())).toEqual([2, 'result'])
+    const made = await talk({ endpoint: [notes(1, 2), hold, result] })
+    const proxy = await listen(stripping(new URL(made.url).origin))
+    made.urls = [`${proxy.url}/tools/v2/mcp?tenant=a`]
+    await made.plays(post, take(3))
+    expect(made.link).toBe(`${proxy.url}/tools/v2/mcp?tenant=a&stream=${made.stream}`)
+    await made.plays(cut, resume({ after: 1 }), go, end)
+    expect(made.words()).toEqual([primer, 1, 2, primer, 2, 'result', 'end'])
   })
 })
 
@@ -343,52 +282,39 @@ describe('a hostile client or proxy', () => {
     forwarded: 'host=evil.example;proto=javascript',
     referer: 'https://evil.example/'
   }
-
-  it.each(Object.entries(HOSTILE))(
-    'cannot change the origin or the path of the link by %s',
-    async (name, value) => {
-      const app = (streams: ReturnType<typeof mcpStreams>) =>
-        express().set('trust proxy', true).use('/mcp', streams).all('/mcp', brief())
-      const { url } = await start(app)
-      const stream = await call(`${url}/mcp`, { [name]: value })
-      await stream.ended
-      expect(stream.headers['link']).toMatch(STREAM_LINK)
-    }
-  )
+  describe.each(Object.entries(HOSTILE))('by %s', (name, value) => {
+    conversation('cannot change the origin or the path of the link', {
+      ...BRIEF,
+      app: (streams, endpoint) =>
+        express()
+          .set('trust proxy', true)
+          .use('/mcp', streams)
+          .all('/mcp', endpoint as express.Handler),
+      client: [post({ headers: { [name]: value } }), end],
+      then: talk => expect(linkOf(talk)).toMatch(STREAM_LINK)
+    })
+  })
 
   it.each([
     ['an absolute request target', 'http://evil.example/mcp?a=1'],
     ['a target that looks like a host', '//evil.example/mcp?a=1']
   ])('cannot change the origin or the path of the link by %s', async (_name, path) => {
-    const endpoint = brief()
-    const { port } = await start(
-      streams => (req, res) => streams(req, res, () => void endpoint(req, res))
-    )
-    const link = await new Promise<string>((resolve, reject) => {
-      const outgoing = httpRequest(
-        { port, path, method: 'POST', headers: MODERN, agent: false },
-        response => {
-          resolve(String(response.headers['link']))
-          response.resume()
-        }
-      )
-      outgoing.on('error', reject)
-      outgoing.end(JSON.stringify(callTool(1, 'any')))
+    const { url } = await talk({
+      ...BRIEF,
+      app: (streams, endpoint) => (req, res) => streams(req, res, () => void endpoint(req, res))
     })
-    expect(link).toMatch(/^<\?a=1&stream=[A-Za-z0-9_-]{21}>; rel="stream"$/)
+    expect(await linkFor(url, path)).toMatch(/^<\?a=1&stream=[A-Za-z0-9_-]{21}>; rel="stream"$/)
   })
 
-  it('cannot add another link by the query', async () => {
-    const { url } = await mount(brief())
-    const stream = await openStream(`${url}?x=%3E;rel=%22stream%22,%3Chttp://evil.example/`, {
-      body: callTool(1, 'any'),
-      headers: MODERN
-    })
-    await stream.ended
-    const link = String(stream.headers['link'])
-    expect(link.match(/[<>"]/g)?.join('')).toBe('<>""')
-    expect(link).toMatch(
-      /^<\?x=%3E;rel=%22stream%22,%3Chttp:\/\/evil\.example\/&stream=[A-Za-z0-9_-]{21}>; rel="stream"$/
-    )
+  conversation('cannot add another link by the query', {
+    ...BRIEF,
+    path: '/mcp?x=%3E;rel=%22stream%22,%3Chttp://evil.example/',
+    client: [post, end],
+    then: talk => {
+      expect(linkOf(talk).match(/[<>"]/g)?.join('')).toBe('<>""')
+      expect(linkOf(talk)).toMatch(
+        /^<\?x=%3E;rel=%22stream%22,%3Chttp:\/\/evil\.example\/&stream=[A-Za-z0-9_-]{21}>; rel="stream"$/
+      )
+    }
   })
 })

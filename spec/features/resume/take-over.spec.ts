@@ -1,177 +1,109 @@
 // The newest connection wins: over a living one, over one whose wire is dead and has not said so,
 // and over one that is stuck.
 
-import { describe, expect, it } from '@jest/globals'
-import { createCutProxy } from '../../helpers/cut-proxy.js'
-import type { RawCall } from '../../helpers/endpoints/raw.js'
-import { get } from '../../helpers/mcp.js'
-import type { OpenStream } from '../../helpers/open-stream.js'
-import {
-  call,
-  emitNotes,
-  MODERN,
-  mountScript,
-  note,
-  numbers,
-  resume,
-  streamIdOf,
-  streamUrlOf,
-  upTo
-} from './setup.js'
+import { describe, expect } from '@jest/globals'
+import { cut, end, go, on, post, resume, take, WAYS } from '../../helpers/talk/client.js'
+import { hold, note, notes, open, result, slowly, turn } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, upTo, type Talk } from '../../helpers/talk/index.js'
 
-const script = (messages: number) => (running: RawCall) => {
-  running.open()
-  emitNotes(running, 1, messages)
-}
+const oneConnection = (talk: Talk): void => expect(talk.connections()).toBe(1)
 
-/** The ways back, by a URL, a stream id and a cursor. */
-const WAYS: [string, (url: string, id: string, cursor: number) => Promise<OpenStream>][] = [
-  ['the stream URL', (url, id, cursor) => resume(`${url}?stream=${id}`, `${id}.${cursor}`)],
-  ['the endpoint', (url, id, cursor) => get(url, { ...MODERN, 'last-event-id': `${id}.${cursor}` })]
-]
-
-describe.each(WAYS)('a newer connection, by %s,', (_name, back) => {
-  it('takes the stream over: the older one ends cleanly, and each event goes to one of them', async () => {
-    const { url, calls, streams } = await mountScript(script(2))
-    const first = await call(url)
-    await first.take(3)
-    const id = streamIdOf(first)
-    const second = await back(url, id, 2)
-    expect(second.status).toBe(200)
-    expect(await first.ended).toBe('end')
-    expect(streams.stats().connections).toBe(1)
-    const running = calls[0]!
-    expect(running.isClosed).toBe(false)
-    running.emit(note(3))
-    expect((await second.nextMessage()).params.data).toBe(3)
-    running.result()
-    expect(await second.ended).toBe('end')
-    expect(numbers(first.messages())).toEqual([1, 2])
-    expect(numbers(second.messages())).toEqual([3, 'result'])
-  })
-
-  it('may have an older cursor: it gets again what went to the other', async () => {
-    const { url, calls } = await mountScript(script(5))
-    const first = await call(url)
-    await first.take(6)
-    const second = await back(url, streamIdOf(first), 1)
-    expect(await first.ended).toBe('end')
-    calls[0]!.result()
-    await second.ended
-    expect(numbers(second.messages())).toEqual([2, 3, 4, 5, 'result'])
-  })
-
-  it('is taken over itself by a newer one: only the last goes on', async () => {
-    const { url, calls, streams } = await mountScript(script(1))
-    const first = await call(url)
-    await first.take(2)
-    const id = streamIdOf(first)
-    const all = [first]
-    for (const _ of upTo(5)) all.push(await back(url, id, 1))
-    const last = all.pop()!
-    expect(await Promise.all(all.map(stream => stream.ended))).toEqual(all.map(() => 'end'))
-    calls[0]!.result()
-    await last.ended
-    expect(numbers(last.messages())).toEqual(['result'])
-    expect(streams.stats()).toMatchObject({ resumes: 5, connections: 0 })
-  })
-
-  it('is slowed down where it is taken over again and again', async () => {
-    const { url, calls, streams } = await mountScript(script(1))
-    const all = [await call(url)]
-    await all[0]!.take(2)
-    const id = streamIdOf(all[0]!)
-    for (const _ of upTo(7)) all.push(await back(url, id, 1))
-    expect(await Promise.all(all.slice(0, 5).map(stream => stream.ended))).toEqual(
-      Array(5).fill('end')
-    )
-    expect(streams.stats().connections).toBe(3)
-    calls[0]!.emit(note(2))
-    calls[0]!.result()
-    expect(await Promise.all(all.map(stream => stream.ended))).toEqual(all.map(() => 'end'))
-    expect(all.slice(5).map(stream => numbers(stream.messages()))).toEqual([[], [], [2, 'result']])
-    expect(streams.stats()).toMatchObject({ live: 0, connections: 0 })
-  })
-
-  it('takes a stream over from a dead connection within 100 ms, and never gets a 409', async () => {
-    const { url, port, calls, streams } = await mountScript(script(3))
-    const proxy = await createCutProxy({
-      target: port,
-      plan: () => ({ by: 'silence', afterEvents: 3 })
-    })
-    const took: number[] = []
-    for (const n of upTo(5)) {
-      const black = await call(`${proxy.url}/mcp`)
-      await black.take(3)
-      await proxy.nthCut(n)
-      const running = calls[n - 1]!
-      // Goes into the dead wire, and the server takes it for sent.
-      running.emit(note(4))
-      await new Promise(setImmediate)
-      expect(streams.stats().connections).toBe(1)
-
-      const id = streamIdOf(black)
-      const since = performance.now()
-      const resumed = await back(url, id, 2)
-      await resumed.take(3)
-      took.push(performance.now() - since)
-      expect(resumed.status).toBe(200)
-      running.result()
-      await resumed.ended
-      expect([...numbers(black.messages()), ...numbers(resumed.messages())]).toEqual([
-        1,
-        2,
-        3,
-        4,
-        'result'
-      ])
-      black.destroy()
+describe.each(WAYS)('a newer connection, by %s,', (_name, by) => {
+  conversation(
+    'takes the stream over: the older one ends cleanly, and each event goes to one of them',
+    {
+      endpoint: [open, notes(1, 2), hold, note(3), hold, result],
+      client: [
+        ...[post, take(3), resume({ by, after: 2 }), on(0, end), oneConnection],
+        ...[({ call }: Talk) => expect(call.isClosed).toBe(false), go, take(2), go, end]
+      ],
+      sees: [primer, 1, 2, 'end', primer, 3, 'result', 'end']
     }
-    // Other processes may take the machine's time, but no client has to wait for anything.
-    expect(Math.min(...took)).toBeLessThan(100)
-    expect(streams.stats()).toMatchObject({ live: 0, connections: 0 })
+  )
+
+  conversation('may have an older cursor: it gets again what went to the other', {
+    endpoint: [open, notes(1, 5), hold, result],
+    client: [post, take(6), resume({ by, after: 1 }), on(0, end), go, end],
+    sees: [primer, 1, 2, 3, 4, 5, 'end', primer, 2, 3, 4, 5, 'result', 'end']
+  })
+
+  conversation('is taken over itself by a newer one: only the last goes on', {
+    endpoint: [open, note(1), hold, result],
+    client: [
+      ...[post, take(2), ...upTo(5).map(() => resume({ by, after: 1 }))],
+      ...[...upTo(5).map(n => on(n - 1, end)), go, end]
+    ],
+    sees: [primer, 1, 'end', ...upTo(4).flatMap(() => [primer, 'end']), primer, 'result', 'end'],
+    counts: { resumes: 5, connections: 0 }
+  })
+
+  conversation('is slowed down where it is taken over again and again', {
+    endpoint: [open, note(1), hold, note(2), result],
+    client: [
+      ...[post, take(2), ...upTo(7).map(() => resume({ by, after: 1 }))],
+      ...upTo(5).map(n => on(n - 1, end)),
+      talk => expect(talk.connections()).toBe(3),
+      ...[go, on(5, end), on(6, end), end]
+    ],
+    sees: [
+      ...[primer, 1, 'end', ...upTo(6).flatMap(() => [primer, 'end'])],
+      ...[primer, 2, 'result', 'end']
+    ],
+    counts: { live: 0, connections: 0 }
+  })
+
+  describe('that meets a dead one', () => {
+    const took: number[] = []
+    let since: number
+    const round = [
+      ...[post, take(3), cut({ by: 'silence' as const })],
+      // Goes into the dead wire, and the server takes it for sent.
+      ...[go, oneConnection, () => (since = performance.now())],
+      ...[resume({ by, after: 2 }), take(3), () => took.push(performance.now() - since), go, end]
+    ]
+    conversation('takes the stream over within 100 ms, and never gets a 409', {
+      endpoint: [open, notes(1, 3), hold, note(4), turn, hold, result],
+      client: upTo(5).flatMap(() => [...round, ({ wires }) => wires.at(-2)!.response.destroy()]),
+      sees: upTo(5).flatMap(() => [primer, 1, 2, primer, 3, 4, 'result', 'end']),
+      counts: { live: 0, connections: 0 },
+      // Other processes may take the machine's time, but no client has to wait for anything.
+      then: () => expect(Math.min(...took)).toBeLessThan(100)
+    })
   })
 })
 
 describe('a connection whose client does not read', () => {
-  const BIG = 'x'.repeat(64 * 1024)
   const COUNT = 320
+  const SIZE = 64 * 1024
 
-  it('is taken over without waiting for the bytes in its buffers', async () => {
-    const { url, calls, streams } = await mountScript(running => running.open(), {
-      maxStreamBytes: 2 ** 26
-    })
-    const stuck = await call(url)
-    await stuck.next()
-    stuck.pause()
-    const running = calls[0]!
+  conversation('is taken over without waiting for the bytes in its buffers', {
     // More than the sockets between the two hold.
-    for (let n = 1; n <= COUNT; n++) {
-      running.emit(note(n, BIG))
-      await new Promise(setImmediate)
-    }
-    const resumed = await resume(streamUrlOf(url, stuck))
-    running.result()
-    expect(await resumed.ended).toBe('end')
-    expect(numbers(resumed.messages())).toEqual([...upTo(COUNT), 'result'])
-    stuck.resume()
-    // Cut off in the middle: a clean end would look like the whole.
-    expect(['aborted', 'error']).toContain(await stuck.ended)
-    expect(streams.stats().connections).toBe(0)
+    endpoint: [open, hold, slowly(1, COUNT, SIZE), hold, result],
+    options: { maxStreamBytes: 2 ** 26 },
+    client: [
+      ...[post, take(1), cut({ by: 'silence' }), go, resume({ after: null }), go, end],
+      // Cut off in the middle: a clean end would look like the whole.
+      on(0, async ({ response }) => {
+        response.resume()
+        expect(['aborted', 'error']).toContain(await response.ended)
+      })
+    ],
+    counts: { connections: 0 },
+    then: ({ wire }) =>
+      expect(wire.messages.map(({ params }) => params && Number.parseInt(params.data, 10))).toEqual(
+        [...upTo(COUNT), undefined]
+      )
   })
 })
 
 describe('connections on different streams', () => {
-  it('do not take each other over', async () => {
-    const { url, calls } = await mountScript(script(1))
-    const [one, two] = [await call(url), await call(url, {}, 2)]
-    await Promise.all([one.take(2), two.take(2)])
-    const again = await resume(streamUrlOf(url, one), `${streamIdOf(one)}.1`)
-    expect(await one.ended).toBe('end')
-    expect(two.ending).toBeUndefined()
-    for (const running of calls) running.result()
-    await Promise.all([again.ended, two.ended])
-    expect(numbers(two.messages())).toEqual([1, 'result'])
-    expect(numbers(again.messages())).toEqual(['result'])
+  conversation('do not take each other over', {
+    endpoint: [open, note(1), hold, result],
+    client: [
+      ...[post, post({ id: 2 }), on(0, take(2)), on(1, take(2)), on(0, resume({ after: 1 }))],
+      ...[on(0, end), on(1, ({ response }) => expect(response.ending).toBeUndefined())],
+      ...[go({ run: 0 }), go({ run: 1 }), end, on(1, end)]
+    ],
+    sees: [primer, 1, 'end', primer, 1, 'result of 2', 'end', primer, 'result', 'end']
   })
 })

@@ -4,105 +4,73 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { nanoid } from 'nanoid'
-import { mcpStreams, type McpStreams, type McpStreamsOptions } from '../../../lib/index.js'
+import { mcpStreams } from '../../../lib/index.js'
 import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { closeLater } from '../../helpers/close-all.js'
-import { rawEndpoint, type RawEndpoint, type RawScript } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../../helpers/endpoints/sdk-v1.js'
-import { sdkV2Handler } from '../../helpers/endpoints/sdk-v2.js'
-import { listen, type Handler } from '../../helpers/listen.js'
-import { callTool, eventId, get, headersFor, post, type RequestId } from '../../helpers/mcp.js'
-import type { OpenStream } from '../../helpers/open-stream.js'
-import { serve, streamId } from '../../helpers/serve.js'
+import { listen as listenWith, type Handler } from '../../helpers/listen.js'
+import { callTool, eventId, get, headersFor } from '../../helpers/mcp.js'
+import { end, listen, post, restart, resume, take, type Resume } from '../../helpers/talk/client.js'
+import { hold, open, refuse, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, type Talk } from '../../helpers/talk/index.js'
 import { rawExchange } from '../who/raw-exchange.js'
 
-const MODERN = headersFor({ version: '2025-11-25', accept: 'text/event-stream' })
 const UNKNOWN = { code: -31000, message: 'Stream not found', data: { reason: 'stream-unknown' } }
-
-const resumeBy = (
-  url: string,
-  lastEventId: string,
-  headers: Record<string, string> = {}
-): Promise<OpenStream> => get(url, { ...MODERN, ...headersFor({ lastEventId }), ...headers })
-
-/** An endpoint that admits everybody, whose calls stay open. */
-const holding: RawScript = ({ message, open, req, res, result }) => {
-  if (req.method === 'GET') res.writeHead(405).end()
-  else if (message.method === 'ping') result({})
-  else open()
-}
-
-/** What the endpoint has been asked. */
-const asked = (endpoint: RawEndpoint): string[] =>
-  endpoint.requests.map(({ req, message }) => message?.method ?? req.method)
-
-/** An instance in whose place another comes, with nothing in its memory. */
-async function restarting(endpoint: Handler | RawEndpoint, options: McpStreamsOptions = {}) {
-  const start = (): McpStreams => {
-    const streams = mcpStreams({ retry: 10, ...options })
-    closeLater(() => streams.close({ drain: 0 }))
-    return streams
-  }
-  let streams = start()
-  const app = express()
-    .use('/mcp', (req, res, next) => streams(req, res, next))
-    .all('/mcp', endpoint as Handler)
-  const { url, server } = await listen(app)
-  closeLater(() =>
-    'requests' in endpoint ? endpoint.requests.forEach(({ res }) => res.destroy()) : undefined
-  )
-  const restart = (): void => {
-    streams = start()
-    server.closeAllConnections()
-  }
-  return { url: `${url}/mcp`, restart }
-}
+/** Calls stay open; there are no listen channels. */
+const HOLDING = { endpoint: [open, hold], channel: [refuse(405)] }
+const back = (more: Partial<Resume> = {}) => resume({ by: 'endpoint', ...more })
+/** By an event id of a stream that never was. */
+const forged = (requestId = 1, more: Partial<Resume> = {}) =>
+  back({ after: eventId(nanoid(), '0.1', requestId), ...more })
 
 /** An event of one error, whole, under an id that says that it has been told. */
-async function expectTold(
-  response: OpenStream,
-  id: RequestId,
-  error: unknown = UNKNOWN
-): Promise<string> {
-  expect([response.status, await response.ended]).toEqual([200, 'end'])
+function told({ response }: Talk): void {
   expect(response.headers).toMatchObject({
     'content-type': 'text/event-stream',
     'content-length': String(Buffer.byteLength(response.text))
   })
   for (const name of ['link', 'mcp-session-id']) expect(response.headers[name]).toBeUndefined()
-  expect(response.messages()).toEqual([{ jsonrpc: '2.0', id, error }])
   expect(response.blocks).toHaveLength(1)
-  return response.blocks[0]!.id!
 }
+const answerTo = (id: number, error: object = UNKNOWN) => [{ jsonrpc: '2.0', id, error }, 'end']
+/** Comes back once more, with the id under which it was told. */
+const again =
+  (more: Partial<Resume> = {}) =>
+  (talk: Talk) =>
+    back({ after: talk.wire.blocks.at(-1)!.id!, ...more })(talk)
 
-describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])(
-  'a call of %s that the process does not know',
-  version => {
-    it('ends with an error for its request, and then with 204', async () => {
-      const endpoint = rawEndpoint(holding)
-      const { url, restart } = await restarting(endpoint)
-      const headers = headersFor({ version })
-      const first = await post(url, callTool(7, 'any'), headers)
-      const { id: cursor } = await first.next()
-      restart()
-      await first.ended
-      const told = await expectTold(await resumeBy(url, cursor!, headers), 7)
-      // The Go client gives up where ids do not advance.
-      expect(told).not.toBe(cursor)
-      expect((await resumeBy(url, told, headers)).status).toBe(204)
-      // Only who has got it has it.
-      await expectTold(await resumeBy(url, cursor!, headers), 7)
-      expect(asked(endpoint)).toEqual(['tools/call', 'ping'])
-    })
+describe.each(['2025-03-26', '2025-06-18', '2025-11-25'])('a call of %s', version => {
+  conversation(
+    'that the process does not know ends with an error for its request, and then with 204',
+    {
+      version,
+      ...HOLDING,
+      client: [
+        ...[post({ id: 7 }), take(1), restart],
+        ...[back({ after: 'ID.r7.0.1' }), end, told],
+        // The Go client gives up where ids do not advance.
+        ({ wires: [first, second] }) =>
+          expect(second!.blocks[0]!.id).not.toBe(first!.blocks[0]!.id),
+        ...[again()],
+        // Only who has got it has it.
+        ...[back({ after: 'ID.r7.0.1' }), end, told]
+      ],
+      sees: [primer, ...answerTo(7), '204', ...answerTo(7)],
+      hears: ['tools/call', 'ping']
+    }
+  )
+})
+
+conversation(
+  'an announced resume at 2026-07-28 ends in the same way, and its endpoint is asked by a request of that revision',
+  {
+    version: '2026-07-28',
+    prefer: 'rel=stream',
+    server: 'SDK v2 handler',
+    client: [back({ after: eventId(nanoid(), 3, 0) }), end, told],
+    sees: answerTo(0)
   }
 )
-
-it('an announced resume at 2026-07-28 ends in the same way, and its endpoint is asked by a request of that revision', async () => {
-  const endpoint = sdkV2Handler({ responseMode: 'sse' })
-  const { url } = await serve(endpoint)
-  const headers = headersFor({ version: '2026-07-28', prefer: 'rel=stream' })
-  await expectTold(await resumeBy(url, eventId(nanoid(), 3, 0), headers), 0)
-})
 
 const COUNT = { name: 'count', arguments: { n: 2, key: 'k', paced: true } }
 type Call = (url: string, onprogress: () => void) => Promise<unknown>
@@ -124,17 +92,25 @@ describe.each([
   ['stateful', sdkV1Stateful]
 ])('behind a %s endpoint, which is new too,', (_name, create) => {
   it.each(OFFICIAL)('the call of the official client %s fails at once', async (_of, call) => {
-    let endpoint = create()
-    const { url, restart } = await restarting((req, res) => void endpoint(req, res))
+    const start = () => {
+      const streams = mcpStreams({ retry: 10 })
+      closeLater(() => streams.close({ drain: 0 }))
+      return { streams, endpoint: create() }
+    }
+    let now = start()
+    const app = express()
+      .use('/mcp', (req, res, next) => now.streams(req, res, next))
+      .all('/mcp', (req, res) => now.endpoint(req, res))
+    const { url, server } = await listenWith(app as Handler)
     let outcome: Promise<unknown> | undefined
     const begun = new Promise<void>((resolve, reject) => {
-      outcome = call(url, resolve).catch((error: unknown) => error)
+      outcome = call(`${url}/mcp`, resolve).catch((error: unknown) => error)
       outcome.then(reject, reject)
     })
-    endpoint.log.release('k')
+    now.endpoint.log.release('k')
     await begun
-    endpoint = create()
-    restart()
+    now = start()
+    server.closeAllConnections()
     expect(await outcome).toMatchObject({
       ...UNKNOWN,
       message: expect.stringContaining(UNKNOWN.message)
@@ -143,145 +119,145 @@ describe.each([
 })
 
 describe('what the endpoint refuses', () => {
-  const forged = (requestId = 1): string => eventId(nanoid(), '0.1', requestId)
+  /** To the `ping` by which it is asked. */
+  const says = (...lines: Line[]) => ({ ping: lines })
+  const session = { headers: { 'mcp-session-id': 'gone' } }
 
-  it.each([401, 403, 500])('by %d is the answer', async status => {
-    const endpoint = rawEndpoint(({ res }) =>
-      res.writeHead(status, { 'X-Why': 'because' }).end('no')
-    )
-    const { url } = await serve(endpoint)
-    const response = await resumeBy(url, forged(), headersFor({ session: 'gone' }))
-    await response.ended
-    expect([response.status, response.headers['x-why'], response.text]).toEqual([
-      status,
-      'because',
-      'no'
-    ])
-    expect(asked(endpoint)).toEqual(['ping'])
-    expect(endpoint.requests[0]!.req.headers).toMatchObject({ 'mcp-session-id': 'gone' })
+  describe.each([401, 403, 500])('by %d', status => {
+    conversation('is the answer', {
+      ...says(({ res }) => res.writeHead(status, { 'X-Why': 'because' }).end('no')),
+      client: [forged(1, session), end],
+      sees: [`${status}`],
+      hears: ['ping'],
+      then: ({ response, requests: [asked] }) => {
+        expect([response.headers['x-why'], response.text]).toEqual(['because', 'no'])
+        expect(asked!.req.headers).toMatchObject({ 'mcp-session-id': 'gone' })
+      }
+    })
   })
 
-  it('by a JSON-RPC error ends the call with that', async () => {
-    const error = { code: -32001, message: 'Who are you?', data: { hint: 1 } }
-    const endpoint = rawEndpoint(({ res, message }) =>
+  const ERROR = { code: -32001, message: 'Who are you?', data: { hint: 1 } }
+  conversation('by a JSON-RPC error ends the call with that', {
+    ...says(({ res, message }) =>
       res
         .writeHead(200, { 'Content-Type': 'application/json' })
-        .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, error }))
-    )
-    const { url } = await serve(endpoint)
-    const told = await expectTold(await resumeBy(url, forged(5)), 5, error)
-    expect((await resumeBy(url, told)).status).toBe(204)
+        .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, error: ERROR }))
+    ),
+    client: [forged(5), end, told, again()],
+    sees: [...answerTo(5, ERROR), '204']
   })
 
-  it.each([404, 400])(
-    'by %d to its session, which was lost with a process, ends the call',
-    async status => {
-      const endpoint = rawEndpoint(({ res }) => res.writeHead(status).end('no session'))
-      const { url } = await serve(endpoint)
-      const own = headersFor({ session: 'gone' })
-      const told = await expectTold(await resumeBy(url, forged(5), own), 5)
-      expect((await resumeBy(url, told, own)).status).toBe(204)
+  describe.each([404, 400])('by %d to its session', status => {
+    conversation('which was lost with a process, ends the call', {
+      ...says(refuse(status)),
       // Without a session, that is not what it has refused.
-      expect((await resumeBy(url, forged(5))).status).toBe(status)
-    }
-  )
+      client: [forged(5, session), end, told, again(session), forged(5)],
+      sees: [...answerTo(5), '204', `${status}`]
+    })
+  })
 })
 
 it('passes on as a plain GET where the endpoint cannot be asked', async () => {
   const middleware = mcpStreams()
   closeLater(() => middleware.close())
   // A server that is none of Node's.
-  const { url } = await listen((req, res) => {
+  const { url } = await listenWith((req, res) => {
     Object.defineProperty(req.socket, 'server', { value: undefined, configurable: true })
     middleware(req, res, () => res.end(`asked: ${req.headers['last-event-id']}`))
   })
-  const response = await resumeBy(url, eventId(nanoid(), 1))
+  const lastEventId = eventId(nanoid(), 1)
+  const response = await get(url, headersFor({ version: '2025-11-25', lastEventId }))
   await response.ended
   expect(response.text).toBe('asked: undefined')
 })
 
-describe('no request is named', () => {
-  it.each<[what: string, body: unknown]>([
-    ['a batch', [callTool(1, 'any'), callTool(2, 'any')]],
-    ['a text for an id', callTool('1', 'any')],
-    ['a large id', callTool(10_000_000_000, 'any')],
-    ['a fraction for an id', callTool(1.5, 'any')]
-  ])('in the ids of %s: the endpoint hears a plain GET', async (_what, body) => {
-    const endpoint = rawEndpoint(holding)
-    const { url, restart } = await restarting(endpoint)
-    const first = await post(url, body, MODERN)
-    const { id } = await first.next()
-    expect(id).toBe(`${streamId(first)}.0.1`)
-    restart()
-    expect((await resumeBy(url, id!)).status).toBe(405)
-    expect(endpoint.requests.at(-1)!.req.headers['last-event-id']).toBeUndefined()
+describe.each<[what: string, message: unknown]>([
+  ['a batch', [callTool(1, 'any'), callTool(2, 'any')]],
+  ['a text for an id', callTool('1', 'any')],
+  ['a large id', callTool(10_000_000_000, 'any')],
+  ['a fraction for an id', callTool(1.5, 'any')]
+])('in the ids of %s', (_what, message) => {
+  conversation('no request is named: the endpoint hears a plain GET', {
+    ...HOLDING,
+    client: [post({ message }), take(1), restart, back()],
+    sees: [primer, '405'],
+    ids: ['0.1'],
+    then: ({ requests }) => expect(requests.at(-1)!.req.headers['last-event-id']).toBeUndefined()
   })
 })
 
 describe('invented event ids', () => {
-  it('get the same answer, whether the stream or the position is unknown, of another owner or of another session', async () => {
-    const endpoint = rawEndpoint(holding)
-    const { url } = await serve(endpoint)
-    const hers = headersFor({ version: '2025-11-25', session: 'hers', auth: 'alice' })
-    const call = await post(url, callTool(1, 'any'), hers)
-    await call.next()
-    const ask = (id: string, headers: Record<string, string>): Promise<string> =>
-      rawExchange(url, 'GET', { Accept: 'text/event-stream', 'Last-Event-ID': id, ...headers })
-    const plain = (text: string, id: string): string =>
-      text.replaceAll(id, 'ID').replace(/^date: .*$/gim, '')
-    const own = streamId(call)
-    const madeUp = nanoid()
-    const at = (sequence: number) => (id: string) => eventId(id, sequence)
-    for (const [idOf, headers] of [
-      [at(0), headersFor({ auth: 'bob', session: 'hers' })],
-      [at(0), headersFor({ auth: 'alice', session: 'other' })],
-      [at(0), headersFor({ auth: 'alice' })],
-      [at(9), hers]
-    ] as const) {
-      const real = plain(await ask(idOf(own), headers), own)
-      expect(real).toBe(plain(await ask(idOf(madeUp), headers), madeUp))
-      expect(real).toContain('stream-unknown')
+  conversation(
+    'get the same answer, whether the stream or the position is unknown, of another owner or of another session',
+    {
+      ...HOLDING,
+      headers: { 'mcp-session-id': 'hers' },
+      auth: 'alice',
+      client: [
+        ...[post, take(1)],
+        async ({ url, stream, response }) => {
+          const madeUp = nanoid()
+          const asked = async (id: string, at: number, headers: Record<string, string>) => {
+            const sent = {
+              Accept: 'text/event-stream',
+              'Last-Event-ID': eventId(id, at),
+              ...headers
+            }
+            return (await rawExchange(url, 'GET', sent)).replaceAll(id, 'ID')
+          }
+          for (const [at, headers] of [
+            [0, headersFor({ auth: 'bob', session: 'hers' })],
+            [0, headersFor({ auth: 'alice', session: 'other' })],
+            [0, headersFor({ auth: 'alice' })],
+            [9, headersFor({ version: '2025-11-25', auth: 'alice', session: 'hers' })]
+          ] as const) {
+            const real = await asked(stream, at, headers)
+            expect(real).toBe(await asked(madeUp, at, headers))
+            expect(real).toContain('stream-unknown')
+          }
+          expect(response.ending).toBeUndefined()
+        }
+      ]
     }
-    expect(call.ending).toBeUndefined()
+  )
+
+  const FIFTY = Array.from({ length: 50 }, (_, n) => n)
+  conversation('make the endpoint be asked at most once in some seconds', {
+    ...HOLDING,
+    headers: { 'mcp-session-id': 's' },
+    client: FIFTY.flatMap(n => [back({ after: eventId(nanoid(), n, n) }), end, told]),
+    sees: FIFTY.flatMap(n => answerTo(n)),
+    hears: ['ping']
   })
 
-  it('make the endpoint be asked at most once in some seconds', async () => {
-    const endpoint = rawEndpoint(holding)
-    const { url } = await serve(endpoint)
-    const headers = headersFor({ session: 's' })
-    for (let n = 0; n < 50; n++)
-      await expectTold(await resumeBy(url, eventId(nanoid(), n, n), headers), n)
-    expect(asked(endpoint)).toEqual(['ping'])
-  })
-
-  it('from a page of another origin are refused before any look-up', async () => {
-    const endpoint = rawEndpoint(holding)
-    const { url } = await serve(endpoint)
-    const origin = 'https://evil.example'
-    for (const id of [eventId(nanoid(), 1), `${nanoid()}.1`]) {
-      const response = await resumeBy(url, id, { origin })
-      expect([response.status, await response.json()]).toMatchObject([
-        403,
-        { error: { data: { reason: 'foreign-origin' } } }
-      ])
-    }
-    expect(asked(endpoint)).toEqual([])
-    // Not named by a client of MCP, and not in the form that is ours alone: it may be anybody's.
-    const others = await get(url, headersFor({ origin, lastEventId: `${nanoid()}.1` }))
-    expect(others.status).toBe(405)
-    expect(endpoint.requests[0]!.req.headers['last-event-id']).toBeDefined()
+  const origin = 'https://evil.example'
+  conversation('from a page of another origin are refused before any look-up', {
+    ...HOLDING,
+    origin,
+    client: [
+      ...[back({ after: eventId(nanoid(), 1) }), end, back({ after: `${nanoid()}.1` }), end],
+      ({ requests }) => expect(requests).toHaveLength(0),
+      // Not named by a client of MCP, and not in the form that is ours alone: it may be anybody's.
+      listen({ lastEventId: `${nanoid()}.1`, headers: { 'mcp-protocol-version': undefined } })
+    ],
+    sees: ['403 foreign-origin', '403 foreign-origin', '405'],
+    then: ({ requests: [asked] }) => expect(asked!.req.headers['last-event-id']).toBeDefined()
   })
 })
 
-it('a client that leaves while the endpoint is asked is not waited for', async () => {
-  const endpoint = rawEndpoint(() => undefined)
-  const { url } = await serve(endpoint)
-  const leaving = new AbortController()
-  const headers = { ...MODERN, ...headersFor({ lastEventId: eventId(nanoid(), 1) }) }
-  const gone = fetch(url, { headers, signal: leaving.signal }).catch((error: Error) => error.name)
-  const { req, closed } = await endpoint.calls.nth(1)
-  leaving.abort()
-  await closed
-  expect(await gone).toBe('AbortError')
-  expect(req.method).toBe('POST')
+conversation('a client that leaves while the endpoint is asked is not waited for', {
+  ping: [hold],
+  client: [
+    async ({ url, runs }) => {
+      const leaving = new AbortController()
+      const headers = headersFor({ version: '2025-11-25', lastEventId: eventId(nanoid(), 1) })
+      const sent = { headers: { ...headers, accept: 'text/event-stream' }, signal: leaving.signal }
+      const gone = fetch(url, sent).catch((error: Error) => error.name)
+      const { call } = await runs.nth(1)
+      leaving.abort()
+      await call.closed
+      expect(await gone).toBe('AbortError')
+      expect(call.req.method).toBe('POST')
+    }
+  ]
 })

@@ -1,75 +1,80 @@
 // What a disconnected stream may retain unsent: so many messages and bytes (Security
 // Considerations).
 
-import { describe, expect, it } from '@jest/globals'
-import { ended } from '../../helpers/mcp.js'
-import { create, cutAfter, end, finish, INTERVAL, note, world, type World } from './setup.js'
+import { describe, expect } from '@jest/globals'
+import { counts, cut, end, go, post, resume, take } from '../../helpers/talk/client.js'
+import { hold, note, noteOf, open, result, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, upTo } from '../../helpers/talk/index.js'
+import { create, end as endOf, INTERVAL, STREAMS } from './setup.js'
 
 const OVERFLOW = {
   jsonrpc: '2.0',
-  id: 'call',
+  id: 1,
   error: {
     code: -31000,
     message: 'The stream outgrew its buffer before a client read it',
     data: { reason: 'overflow' }
   }
 }
-
-/**
- * Writes notes until one is not taken, and has failed its stream. Returns how many were written.
- */
-function fill({ endpoint }: Pick<World, 'endpoint'>, n: number, size = 0): number {
-  let count = 1
-  while (endpoint.own[n]!.emit(note(count, size)))
-    if (++count > 10_000) throw new Error('there is no end')
-  return count
-}
+const world = (maxUnsent: object) => ({
+  ...{ session: 'mine', capabilities: STREAMS, options: { retry: 10, maxUnsent } }
+})
+/** Writes notes until one is not taken, and has failed its stream: that is the `last`. */
+const fillTo =
+  (last: number, size = 0): Line =>
+  ({ emit }) => {
+    let n = 1
+    while (n < 10_000 && emit(noteOf(n, size))) n++
+    expect(n).toBe(last)
+  }
+const taken =
+  (n: number): Line =>
+  ({ emit }) =>
+    expect(emit(noteOf(n))).toBe(true)
+/** It has read that its stream begins, and has gone. */
+const AWAY = [post, take(2), cut]
 
 describe('of one stream', () => {
-  it('messages: what the endpoint writes beyond them fails the stream, and its client is told', async () => {
-    const errors: unknown[] = []
-    const w = await world(({ open }) => open(), {
-      maxUnsent: { messages: 10 },
-      onError: (error, context) =>
-        errors.push([(error as { code?: string }).code, context.streamId])
-    })
-    const id = await cutAfter(1, await w.call(), w)
-    expect(fill(w, 0)).toBe(11)
-    expect(w.streams.stats()).toMatchObject({ live: 0, finished: 2 })
-    expect(errors).toEqual([['overflow', id]])
-    const resumed = await ended(w.ask('stream/resume', { streamId: id, cursor: 1 }, { id: null }))
-    const messages = resumed.messages()
-    expect(messages.slice(0, 10)).toEqual(Array.from({ length: 10 }, (_, i) => note(i + 1)))
-    expect(messages.slice(10)).toEqual([OVERFLOW, end(id)])
+  conversation(
+    'messages: what the endpoint writes beyond them fails the stream, and its client is told',
+    {
+      ...world({ messages: 10 }),
+      endpoint: [open, hold, fillTo(11)],
+      client: [
+        ...[...AWAY, go, counts({ live: 0, finished: 1 })],
+        ...[resume({ by: 'method', after: 1, id: null }), end]
+      ],
+      sees: ({ stream: id }) => [
+        ...[primer, create(id, INTERVAL), primer, ...upTo(10), OVERFLOW, endOf(id), 'end']
+      ],
+      then: ({ errors, stream }) => expect(errors).toEqual([['overflow', stream]])
+    }
+  )
+
+  conversation('messages: a client that comes back in time makes room, and the endpoint goes on', {
+    ...world({ messages: 10 }),
+    endpoint: [open, hold, ...upTo(10).map(taken), hold, taken(11), result],
+    client: [...AWAY, go, resume({ by: 'method', after: 1 }), take(11), go, end],
+    sees: ({ stream: id }) => [
+      ...[primer, create(id, INTERVAL), primer, ...upTo(11), 'result', endOf(id)],
+      ...['result of resume', 'end']
+    ]
   })
 
-  it('messages: a client that comes back in time makes room, and the endpoint goes on', async () => {
-    const w = await world(({ open }) => open(), { maxUnsent: { messages: 10 } })
-    const id = await cutAfter(1, await w.call(), w)
-    for (let n = 1; n <= 10; n++) expect(w.endpoint.own[0]!.emit(note(n))).toBe(true)
-    const resumed = await w.ask('stream/resume', { streamId: id, cursor: 1 })
-    for (let n = 1; n <= 10; n++) await resumed.nextMessage()
-    expect(w.endpoint.own[0]!.emit(note(11))).toBe(true)
-    finish(w.endpoint)
-    await resumed.ended
-    expect(resumed.messages()).toHaveLength(11 + 3)
-  })
-
-  it('bytes', async () => {
-    const w = await world(({ open }) => open(), { maxUnsent: { bytes: 5000 } })
-    await cutAfter(1, await w.call(), w)
-    expect(fill(w, 0, 900)).toBe(6)
-    expect(w.streams.stats().live).toBe(0)
+  // 900 bytes of data make a message of more than 1,000.
+  conversation('bytes', {
+    ...world({ bytes: 5000 }),
+    endpoint: [open, hold, fillTo(6, 900)],
+    client: [...AWAY, go, counts({ live: 0 })]
   })
 })
 
-it('never keeps the beginning and the end of a stream from its client', async () => {
-  const w = await world(({ open }) => open(), {
-    maxUnsent: { messages: 1 }
-  })
-  const id = await cutAfter(1, await w.call(), w)
-  w.endpoint.own[0]!.emit(note(1))
-  finish(w.endpoint)
-  const resumed = await ended(w.ask('stream/resume', { streamId: id, cursor: 0 }, { id: null }))
-  expect(resumed.messages()).toEqual([create(id, INTERVAL), note(1), OVERFLOW, end(id)])
+conversation('never keeps the beginning and the end of a stream from its client', {
+  ...world({ messages: 1 }),
+  endpoint: [open, hold, note(1), result],
+  client: [...AWAY, go, resume({ by: 'method', after: 0, id: null }), end],
+  sees: ({ stream: id }) => [
+    ...[primer, create(id, INTERVAL)],
+    ...[primer, create(id, INTERVAL), 1, OVERFLOW, endOf(id), 'end']
+  ]
 })

@@ -1,214 +1,211 @@
 // `stream/poll` tells what lies after a cursor, and `stream/poll/all` does of all that is the
 // caller's. Neither consumes anything.
 
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { EmptyResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
 import { connectV1 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { Awaitable } from '../../helpers/gate.js'
-import { until } from '../../helpers/happenings.js'
-import { callTool, get, headersFor, initializeSession, post, request } from '../../helpers/mcp.js'
-import { serve, streamUrl } from '../../helpers/serve.js'
-import { stopTheClock } from '../limits/setup.js'
-import {
-  client,
-  cutAfter,
-  draftEndpoint,
-  finish,
-  note,
-  streamId,
-  UNKNOWN,
-  world,
-  type World
-} from './setup.js'
+import { until as untilIt } from '../../helpers/happenings.js'
+import { initializeSession, request as requestOf } from '../../helpers/mcp.js'
+import { serve } from '../../helpers/serve.js'
+import { counts, cut, drop, end, go, listen, on } from '../../helpers/talk/client.js'
+import { pass, post, resume, send, take, type Word } from '../../helpers/talk/client.js'
+import { asks, destroy, emit, hold, leave, note, result } from '../../helpers/talk/endpoint.js'
+import { conversation, talk, upTo } from '../../helpers/talk/index.js'
+import { STREAMS, UNKNOWN } from './setup.js'
 
-const ELICIT = request('q', 'elicitation/create', { message: '?' })
-const isError = { jsonrpc: '2.0', id: 'call', result: { isError: true, content: [] } }
+const DRAFT = { session: 'mine', capabilities: STREAMS, options: { retry: 10 } }
+const CALL = { ...DRAFT, endpoint: [note(1), hold, note(2), result] }
+/** It has read that its stream begins, and the first note, and has gone. */
+const AWAY = [post, take(3), cut]
+const FAILED = emit({ jsonrpc: '2.0', id: 1, result: { isError: true, content: [] } })
+const none = { hasRequest: false, hasError: false }
+
+const MEMBERS = ['hasError', 'hasRequest', 'pendingMessages', 'status', 'streamId']
+/** Polls, and expects at least this of the answer. */
+const poll =
+  (expected: object, cursor?: unknown): Word =>
+  async made => {
+    const { stream } = made
+    const own = typeof cursor === 'string' ? cursor.replace(/^ID/, stream) : cursor
+    const body = requestOf('poll', 'stream/poll', { streamId: stream, cursor: own })
+    const { response } = await made.send({ body })
+    const { result } = await response.json()
+    expect(result).toMatchObject({ streamId: stream, ...expected })
+    expect(Object.keys(result).sort()).toEqual(MEMBERS)
+    made.wires.pop()
+  }
+/** `pendingMessages`, `hasRequest`, `hasError`. */
+const flags = (
+  [pendingMessages, hasRequest, hasError]: [boolean, boolean, boolean],
+  cursor?: unknown
+): Word => poll({ pendingMessages, hasRequest, hasError }, cursor)
 
 describe('what lies after the cursor', () => {
-  let w: World
-  let id: string
-  const poll = async (cursor?: unknown) =>
-    (await w.answer('stream/poll', { streamId: id, cursor })).result
   /** Each event is one of the endpoint's. */
-  const NO_PINGS = { handoff: 'never' } as const
-  const flags = async (cursor?: unknown) => {
-    const { pendingMessages, hasRequest, hasError } = await poll(cursor)
-    return [pendingMessages, hasRequest, hasError]
-  }
+  const NO_PINGS = { ...DRAFT, options: { ...DRAFT.options, handoff: 'never' as const } }
 
-  it('is what its last connection was not given, without one', async () => {
-    w = await world()
-    id = await cutAfter(2, await w.call(), w)
-    expect(await flags()).toEqual([false, false, false])
-    w.endpoint.own[0]!.emit(ELICIT)
-    expect(await flags()).toEqual([true, true, false])
-    w.endpoint.own[0]!.emit(isError)
-    w.endpoint.own[0]!.res.end()
-    expect(await flags()).toEqual([true, true, true])
-    expect(await poll()).toMatchObject({ status: 'completed' })
+  conversation('is what its last connection was not given, without one', {
+    ...DRAFT,
+    endpoint: [note(1), hold, asks('q'), hold, FAILED, leave],
+    client: [
+      ...[...AWAY, flags([false, false, false]), go, flags([true, true, false])],
+      ...[go, flags([true, true, true]), poll({ status: 'completed' })]
+    ]
   })
 
-  it('is counted from an event id, or from a number of messages', async () => {
-    w = await world(({ emit, res }) => {
-      emit(note(1)) // 2
-      emit(ELICIT) // 3
-      emit(note(2)) // 4
-      emit({ jsonrpc: '2.0', id: 'call', error: { code: 1, message: 'x' } }) // 5
-      res.end() // 6
-    }, NO_PINGS)
-    const response = await w.call()
-    await response.ended
-    id = streamId(response)
-    const all = [0, 1, 2, 3, 4, 5, 6]
-    const expected = all.map(n => [n < 6, n < 3, n < 5])
-    expect(await Promise.all(all.map(n => flags(n)))).toEqual(expected)
-    expect(await Promise.all(all.map(n => flags(`${id}.${n}`)))).toEqual(expected)
-    expect(await flags(`${id}.3.7`)).toEqual([true, false, true])
-    expect(await flags()).toEqual([false, false, false])
+  const ALL = [0, 1, 2, 3, 4, 5, 6]
+  conversation('is counted from an event id, or from a number of messages', {
+    ...NO_PINGS,
+    endpoint: [
+      note(1), // 2
+      asks('q'), // 3
+      note(2), // 4
+      emit({ jsonrpc: '2.0', id: 1, error: { code: 1, message: 'x' } }), // 5
+      leave // 6
+    ],
+    client: [
+      ...[post, end],
+      ...ALL.flatMap(n => [n, `ID.${n}`].map(at => flags([n < 6, n < 3, n < 5], at))),
+      ...[flags([true, false, true], 'ID.3.7'), flags([false, false, false])]
+    ]
   })
 
-  it('is an error where the endpoint has ended without a response', async () => {
-    w = await world()
-    id = await cutAfter(2, await w.call(), w)
-    w.endpoint.own[0]!.res.destroy()
-    expect(await poll()).toMatchObject({
-      status: 'completed',
-      pendingMessages: true,
-      hasError: true
-    })
+  conversation('is an error where the endpoint has ended without a response', {
+    ...DRAFT,
+    endpoint: [note(1), hold, destroy],
+    client: [...AWAY, go, poll({ status: 'completed', pendingMessages: true, hasError: true })]
   })
 
-  it('is nothing new for a poll: the next one says the same, and a resume has it all', async () => {
-    w = await world()
-    id = await cutAfter(2, await w.call(), w)
-    w.endpoint.own[0]!.emit(note(2))
-    const first = await poll()
-    for (let i = 0; i < 5; i++) expect(await poll()).toEqual(first)
-    expect(await poll(0)).toMatchObject({ pendingMessages: true })
-    expect(await poll()).toEqual(first)
-    const resumed = await w.ask('stream/resume', { streamId: id, cursor: 2 }, { id: null })
-    expect(await resumed.nextMessage()).toEqual(note(2))
+  conversation('is nothing new for a poll: the next one says the same, and a resume has it all', {
+    ...DRAFT,
+    endpoint: [note(1), hold, note(2), hold],
+    client: [
+      ...[
+        ...AWAY,
+        go,
+        ...upTo(6).map(() => poll({ status: 'live', pendingMessages: true, ...none }))
+      ],
+      ...[poll({ pendingMessages: true }, 0), poll({ pendingMessages: true, ...none })],
+      ...[resume({ by: 'method', after: 2, id: null }), take(2)]
+    ],
+    then: made => expect(made.words().at(-1)).toBe(2)
   })
 
-  it('is known for longer than the messages are kept', async () => {
-    stopTheClock()
-    w = await world(undefined, { resumeInterval: { min: 0, max: 60 }, window: 1000, ...NO_PINGS })
-    id = await cutAfter(2, await w.call(), w)
-    w.endpoint.own[0]!.emit(ELICIT)
-    w.endpoint.own[0]!.emit(isError)
-    w.endpoint.own[0]!.res.end()
-    jest.advanceTimersByTime(120_000)
-    expect(w.streams.stats()).toMatchObject({ finished: 0, bytes: 0 })
-    expect(await poll()).toEqual({
-      streamId: id,
-      status: 'completed',
-      pendingMessages: true,
-      hasRequest: true,
-      hasError: true
-    })
-    expect(await flags(5)).toEqual([false, false, false])
-    expect((await w.answer('stream/resume', { streamId: id, cursor: 2 })).error).toEqual({
-      code: -32602,
-      message: 'The stream is no longer kept',
-      data: { reason: 'stream-expired' }
-    })
+  conversation('is known for longer than the messages are kept', {
+    ...{ ...NO_PINGS, clock: 'stopped' },
+    options: { ...NO_PINGS.options, resumeInterval: { min: 0, max: 60 }, window: 1000 },
+    endpoint: [note(1), hold, asks('q'), FAILED, leave],
+    client: [
+      ...[...AWAY, go, pass(120_000), counts({ finished: 0, bytes: 0 })],
+      poll({ status: 'completed', pendingMessages: true, hasRequest: true, hasError: true }),
+      ...[flags([false, false, false], 5), resume({ by: 'method', after: 2 }), end]
+    ],
+    then: async ({ response }) =>
+      expect((await response.json()).error).toEqual({
+        code: -32602,
+        message: 'The stream is no longer kept',
+        data: { reason: 'stream-expired' }
+      })
   })
 
-  it('does not disturb who follows the stream', async () => {
-    w = await world()
-    const response = await w.call()
-    id = streamId(response)
-    await response.take(2, block => block.data !== '')
-    expect(await poll()).toMatchObject({ status: 'live', pendingMessages: false })
-    finish(w.endpoint)
-    expect(await response.ended).toBe('end')
-    expect(w.streams.stats().resumes).toBe(0)
+  conversation('does not disturb who follows the stream', {
+    ...CALL,
+    client: [post, take(3), poll({ status: 'live', pendingMessages: false }), go, end],
+    counts: { resumes: 0 },
+    then: ({ wire }) => expect(wire.ending).toBe('end')
   })
 })
 
 describe('stream/poll/all', () => {
-  it('lists all streams of the session, and no others', async () => {
-    const w = await world(({ message, emit, result }) =>
-      message.id === 'done' ? result() : emit(note(1))
-    )
-    const [one, two, done] = [await w.call('one'), await w.call('two'), await w.call('done')]
-    await done.ended
-    expect((await w.answer('stream/poll/all')).result.streams).toHaveLength(3)
-    const id = await cutAfter(2, one, w)
-    w.endpoint.own[0]!.emit(note(2))
-    const { streams } = (await w.answer('stream/poll/all', {}, { id: 7 })).result
-    const flags = { hasRequest: false, hasError: false }
-    expect(streams).toEqual([
-      { streamId: id, status: 'live', pendingMessages: true, ...flags },
-      { streamId: streamId(two), status: 'live', pendingMessages: false, ...flags },
-      { streamId: streamId(done), status: 'completed', pendingMessages: false, ...flags }
-    ])
-  })
-
-  it('lists what a caller without a session owns, and nothing to nobody in particular', async () => {
-    const endpoint = draftEndpoint(({ emit }) => emit(note(1)), { stateless: true })
-    const { url } = await serve(endpoint)
-    const as = (auth?: string) => client(url, headersFor({ version: '2025-11-25', auth }))
-    const listed = async (auth?: string) => {
-      const { streams } = (await as(auth).answer('stream/poll/all')).result
-      return streams.map((stream: { streamId: string }) => stream.streamId)
+  /** Which streams are listed to a client that sends this, by their numbers; and what is said. */
+  const lists =
+    (numbers: number[], client = {}, said?: object[]): Word =>
+    async made => {
+      const { response } = await made.send({ body: requestOf(7, 'stream/poll/all', {}), ...client })
+      made.wires.pop()
+      const { streams } = (await response.json()).result
+      const ids = made.wires.map(
+        ({ response }) => /stream=([\w-]{21})/.exec(`${response.headers.link}`)?.[1]
+      )
+      expect(streams.map(({ streamId }: { streamId: string }) => ids.indexOf(streamId))).toEqual(
+        numbers
+      )
+      if (said !== undefined) expect(streams).toMatchObject(said)
+      for (const one of streams) expect(Object.keys(one).sort()).toEqual(MEMBERS)
     }
-    const [a, b] = [await as('a').call(), await as('b').call()]
-    await as().call()
-    expect(await listed('a')).toEqual([streamId(a)])
-    expect(await listed('b')).toEqual([streamId(b)])
-    expect(await listed('c')).toEqual([])
-    expect(await listed()).toEqual([])
+
+  conversation('lists all streams of the session, and no others', {
+    ...DRAFT,
+    endpoint: [[note(1), hold, note(2), hold], [note(1), hold], [result]],
+    client: [
+      ...[post, post, post, end, on(0, take(3)), on(0, cut), go({ run: 0 })],
+      lists([0, 1, 2], {}, [
+        { status: 'live', pendingMessages: true, ...none },
+        { status: 'live', pendingMessages: false, ...none },
+        { status: 'completed', pendingMessages: false, ...none }
+      ])
+    ]
   })
 
-  it('lists of two owners of one session id only the own ones, and of one owner only those of the session', async () => {
-    const endpoint = draftEndpoint(({ emit }) => emit(note(1)), { stateless: true })
-    const { url } = await serve(endpoint)
-    const as = (auth: string, session: string) =>
-      client(url, headersFor({ version: '2025-11-25', auth, session }))
-    const own = await as('a', 's').call()
-    await as('b', 's').call()
-    await as('a', 't').call()
-    const { streams } = (await as('a', 's').answer('stream/poll/all')).result
-    expect(streams).toMatchObject([{ streamId: streamId(own) }])
+  const as = (auth?: string, session?: string) => ({
+    ...(auth && { auth }),
+    ...(session && { session })
+  })
+  conversation('lists what a caller without a session owns, and nothing to nobody in particular', {
+    endpoint: [note(1), hold],
+    client: [
+      ...[post(as('a')), post(as('b')), post, lists([0], as('a')), lists([1], as('b'))],
+      ...[lists([], as('c')), lists([])]
+    ]
   })
 
-  it('does not list what has ended for good', async () => {
-    const w = await world()
-    const response = await w.call()
-    await (await post(w.url, callTool(2, 'any'), w.headers)).next()
-    await fetch(streamUrl(response, w.url), { method: 'DELETE' })
-    expect((await w.answer('stream/poll/all')).result.streams).toHaveLength(1)
+  conversation(
+    'lists of two owners of one session id only the own ones, and of one owner only those of the session',
+    {
+      endpoint: [note(1), hold],
+      client: [post(as('a', 's')), post(as('b', 's')), post(as('a', 't')), lists([0], as('a', 's'))]
+    }
+  )
+
+  conversation('does not list what has ended for good', {
+    ...CALL,
+    client: [post, take(1), post({ id: 2 }), take(1), on(0, drop), lists([1])]
   })
 })
 
 describe('a storm of polls', () => {
   it('leaves nothing behind', async () => {
-    const w = await world()
-    const id = await cutAfter(2, await w.call(), w)
-    const before = w.streams.stats()
-    const requests = () => w.endpoint.requests.splice(0).length
-    requests()
+    const made = await talk(CALL)
+    await made.plays(...AWAY)
+    const { stream } = made
+    const ask = async (n: number, method: string, streamId?: string) => {
+      const { response } = await made.send({ body: requestOf(n, method, { streamId }) })
+      return response.json()
+    }
+    const before = made.stats()
+    made.requests.length = 0
     const handles = () => process.getActiveResourcesInfo().filter(name => name !== 'Timeout').length
-    await w.answer('stream/poll', { streamId: id })
+    await ask(0, 'stream/poll', stream)
     const open = handles()
     for (let round = 0; round < 4; round++) {
-      const polls = Array.from({ length: 50 }, (_, i) =>
-        i % 5 === 0
-          ? w.answer('stream/poll/all')
-          : w.answer('stream/poll', { streamId: i % 5 === 1 ? 'x'.repeat(21) : id }, { id: i })
+      const answers = await Promise.all(
+        upTo(50).map(i =>
+          i % 5 === 0
+            ? ask(i, 'stream/poll/all')
+            : ask(i, 'stream/poll', i % 5 === 1 ? 'x'.repeat(21) : stream)
+        )
       )
-      const answers = await Promise.all(polls)
       expect(
         answers.every(answer => answer.result !== undefined || answer.error.code === -32602)
       ).toBe(true)
     }
     // Each was a question to the endpoint, and nothing more.
-    expect(requests()).toBe(201)
-    expect(w.streams.stats()).toEqual({ ...before, refusals: before.refusals + 40 })
-    await until(() => handles() <= open)
+    expect(made.requests).toHaveLength(201)
+    expect(made.stats()).toEqual({ ...before, refusals: before.refusals + 40 })
+    await untilIt(() => handles() <= open)
   })
 })
 
@@ -258,29 +255,20 @@ describe('the official client', () => {
 })
 
 it('the endpoint never sees a method of the draft, however it is asked', async () => {
-  const w = await world()
-  const id = await cutAfter(2, await w.call(), w)
+  const made = await talk(CALL)
+  await made.plays(...AWAY)
+  const { stream } = made
   for (const method of ['stream/resume', 'stream/poll', 'stream/poll/all']) {
-    for (const params of [{ streamId: id }, { streamId: 'nope' }, undefined]) {
-      const response = await w.ask(method, params, { id: method === 'stream/resume' ? null : 1 })
-      response.destroy()
+    for (const params of [{ streamId: stream }, { streamId: 'nope' }, undefined]) {
+      const { id: _, ...notified } = requestOf(1, method, params)
+      await made.plays(send(method === 'stream/resume' ? notified : requestOf(1, method, params)))
+      made.response.destroy()
     }
   }
-  const seen = w.endpoint.requests.map(({ message }) => message?.method)
-  expect(seen.filter(method => method?.startsWith('stream/'))).toEqual([])
-  expect(new Set(seen)).toEqual(
-    new Set(['initialize', 'notifications/initialized', 'tools/call', 'ping'])
-  )
-  const { headers } = await initializeSession(w.url, '2025-11-25')
-  expect(
-    (
-      await (
-        await post(w.url, request(1, 'stream/poll', { streamId: id }), {
-          ...headers,
-          'mcp-session-id': 'other'
-        })
-      ).json()
-    ).error
-  ).toEqual(UNKNOWN)
-  await (await get(w.url, w.headers)).next()
+  expect(new Set(made.hears())).toEqual(new Set(['tools/call', 'ping']))
+  const { headers } = await initializeSession(made.url, '2025-11-25')
+  const other = { ...headers, 'mcp-session-id': 'other' }
+  await made.plays(send(requestOf(1, 'stream/poll', { streamId: stream }), { headers: other }))
+  expect(await made.response.json()).toEqual({ jsonrpc: '2.0', id: 1, error: UNKNOWN })
+  await made.plays(listen, take(1))
 })

@@ -18,10 +18,11 @@ export interface ToolContext {
 export interface ToolOptions {
   log: ToolLog
   /**
-   * What the tool `context` calls; its answer, as JSON, is the tool's. The place to call
-   * `currentStream()`.
+   * What the tool `context` calls, with the SDK's own context and with ours; its answer, as JSON, is
+   * the tool's. The place to call `currentStream()`.
    */
-  onContext?: ((args: Record<string, unknown>, context: unknown) => unknown) | undefined
+  onContext?:
+    ((args: Record<string, unknown>, context: unknown, tool: ToolContext) => unknown) | undefined
 }
 
 export interface Tool {
@@ -93,8 +94,8 @@ export function createTools({ log, onContext }: ToolOptions): Tool[] {
       throw new Error('this tool always fails')
     },
     elicit: async ({ message }, { elicit }) => JSON.stringify(await elicit(message)),
-    context: async ({ args }, { context }) =>
-      JSON.stringify((await onContext?.(args, context)) ?? null)
+    context: async ({ args }, tool) =>
+      JSON.stringify((await onContext?.(args, tool.context, tool)) ?? null)
   }
   return Object.entries(SCHEMAS).map(([name, schema]) => ({
     name,

@@ -1,0 +1,390 @@
+// A world, and a client in it that knows what it has read: what words of a conversation work on.
+
+import type { RequestHandler } from 'express'
+import type { Server } from 'node:http'
+import { jest } from '@jest/globals'
+import {
+  mcpStreams,
+  type McpStreams,
+  type McpStreamsOptions,
+  type McpStreamsStats
+} from '../../../lib/index.js'
+import { cluster } from '../backplane/cluster.js'
+import { isMessage, type Block } from '../blocks.js'
+import { rawEndpoint, type RawCall } from '../endpoints/raw.js'
+import { sdkV1Stateful, sdkV1Stateless } from '../endpoints/sdk-v1.js'
+import { sdkV2Handler, sdkV2Stateful } from '../endpoints/sdk-v2.js'
+import type { ToolContext } from '../endpoints/tools.js'
+import { Awaitable } from '../gate.js'
+import { closeLater, listen, type Handler } from '../listen.js'
+import * as mcp from '../mcp.js'
+import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '../open-stream.js'
+import { serve } from '../serve.js'
+import { json, Run, type Script } from './endpoint.js'
+
+const SERVERS = {
+  'by hand': undefined,
+  'SDK v1': sdkV1Stateful,
+  'SDK v1 stateless': sdkV1Stateless,
+  'SDK v2': sdkV2Stateful,
+  'SDK v2 handler': (options: object) => sdkV2Handler({ ...options, responseMode: 'sse' })
+}
+
+/** What the client sends with each request; what is not given here is not sent. */
+export interface Client extends mcp.HeaderOptions {
+  headers?: Record<string, string | undefined> | undefined
+}
+
+export interface World extends Client {
+  /** Its revision. Default: 2025-11-25; `''`: it names none. */
+  version?: string
+  /** Begins a session before it calls. */
+  session?: string
+  /** What it declares there. */
+  capabilities?: object
+  /** Who has written the endpoint. Default: we, by hand. */
+  server?: keyof typeof SERVERS
+  /** What the endpoint does with each request; with a list of lists, with the nth. */
+  endpoint?: Script | readonly Script[]
+  /** What a GET of the endpoint gets. Default: the same. */
+  channel?: Script
+  /** What a `ping` gets, by which it is asked for its verdict on a client. Default: a result. */
+  ping?: Script
+  /** What answers get, and notifications but for the first. Default: 202. */
+  accepts?: Script
+  /** What a DELETE gets. Default: 200. */
+  deletes?: Script
+  options?: McpStreamsOptions
+  inFront?: RequestHandler[]
+  /** How it is mounted. Default: as the README does it, at `/mcp`. */
+  app?: (streams: McpStreams, endpoint: Handler) => Handler
+  /** Of the endpoint, with a query where it has one. Default: `/mcp`. */
+  path?: string
+  /** How many, on one backplane. Default: one, without. */
+  instances?: number
+  /** Time stands still but for `pass`. */
+  clock?: 'stopped'
+}
+
+/** A request of the client's. */
+export interface Sent extends Client {
+  url?: string
+  method?: string
+  body?: unknown
+  /** Which instance. */
+  at?: number
+}
+
+/** A response of which the client has read so many events. */
+export class Wire {
+  readonly response: OpenStream
+  read = 0
+  /** The client has left, or hears nothing any more: what still comes is not its to see. */
+  isLost = false
+
+  constructor(response: OpenStream) {
+    this.response = response
+  }
+
+  /** How it ended, as far as its client can tell. */
+  get ending(): string | undefined {
+    return this.isLost ? undefined : this.response.ending
+  }
+
+  /** What the client has read: all, once it has ended. */
+  get blocks(): Block[] {
+    const { events } = this.response
+    return this.ending === undefined ? events.slice(0, this.read) : events
+  }
+
+  get messages(): Json[] {
+    return this.blocks.filter(isMessage).flatMap(({ data }) => JSON.parse(data!))
+  }
+}
+
+export class Talk {
+  urls!: string[]
+  streams!: McpStreams
+  /** Of all instances. */
+  all!: McpStreams[]
+  server!: Server
+  /** Requests that the endpoint's script runs for, in order. */
+  readonly runs: Awaitable<Run>
+  /** All requests that have come to the endpoint. */
+  readonly requests: Awaitable<RawCall>
+  readonly wires: Wire[] = []
+  readonly world: World
+  /** What `onError` was told, by its code, and of which stream. */
+  readonly errors: [code: string, stream: string | undefined][] = []
+  /** Which wire the words work on. Default: the newest. */
+  on: number | undefined
+  /** The lines of the client that have begun. */
+  readonly done: string[] = []
+  /** What it sends with everything. */
+  headers: Record<string, string>
+  readonly endpoint: Endpoint
+
+  constructor(world: World, endpoint: Endpoint) {
+    const { version = '2025-11-25', session: _, headers: own, ...client } = world
+    this.world = world
+    this.endpoint = endpoint
+    this.runs = endpoint.runs
+    this.requests = endpoint.requests
+    this.headers = headersOf({ ...client, version, headers: own })
+  }
+
+  async start(): Promise<void> {
+    const { instances, inFront = [], app, path = '/mcp' } = this.world
+    const onError = (error: Error & { code?: string }, context: { streamId: string | undefined }) =>
+      void this.errors.push([`${error.code}`, context.streamId])
+    const options = { onError, ...this.world.options }
+    const { handler } = this.endpoint
+    const members =
+      instances !== undefined
+        ? (await cluster(() => handler, options, {}, instances)).members
+        : [await (app === undefined ? serve(handler, options, inFront) : mounted(app))]
+    this.urls = members.map(({ url }) => new URL(path, url).href)
+    this.all = members.map(({ streams }) => streams)
+    // Before their servers are: all that is open then has to let go of them.
+    closeLater(() => Promise.all(this.all.map(streams => streams.close({ drain: 0 }))))
+    this.streams = members[0]!.streams
+    this.server = members[0]!.server
+
+    async function mounted(build: NonNullable<World['app']>) {
+      const streams = mcpStreams(options)
+      const listening = await listen(build(streams, handler))
+      return { ...listening, streams }
+    }
+  }
+
+  async restart(): Promise<void> {
+    for (const wire of this.wires) wire.isLost ||= wire.response.ending === undefined
+    this.server.closeAllConnections()
+    await this.start()
+  }
+
+  get url(): string {
+    return this.urls[0]!
+  }
+
+  get wire(): Wire {
+    const wire = this.wires.at(this.on ?? -1)
+    if (wire === undefined) throw new Error('nothing has been asked yet')
+    return wire
+  }
+
+  get response(): OpenStream {
+    return this.wire.response
+  }
+
+  /** The newest request that the endpoint's script runs for. */
+  get run(): Run {
+    return this.runs.at(-1)!
+  }
+
+  get call(): RawCall {
+    return this.run.call
+  }
+
+  /** The newest wire that has a stream, up to where the words work. */
+  get #streamed(): Wire | undefined {
+    const at = this.on === undefined ? this.wires.length : this.on + 1
+    return this.wires.slice(0, at).findLast(({ response }) => LINK.test(linkOf(response)))
+  }
+
+  get stream(): string {
+    const link = LINK.exec(linkOf(this.#streamed?.response))
+    if (link === null) throw new Error('no response has a stream link')
+    return link[2]!
+  }
+
+  /** The stream URL, as a client resolves it. */
+  get link(): string {
+    return new URL(LINK.exec(linkOf(this.#streamed?.response))![1]!, this.url).href
+  }
+
+  /** The last event id that the client has read of the present stream. */
+  get cursor(): string | undefined {
+    const { stream } = this
+    const ids = this.wires.slice(0, this.on === undefined ? undefined : this.on + 1)
+    return ids
+      .flatMap(({ blocks }) => blocks.map(({ id }) => id))
+      .findLast(id => id?.startsWith(stream))
+  }
+
+  stats(): McpStreamsStats {
+    return this.streams.stats()
+  }
+
+  /** Of all instances. */
+  connections(): number {
+    return this.all.reduce((sum, streams) => sum + streams.stats().connections, 0)
+  }
+
+  /** Sends a request, on a connection of its own, and waits for its head. */
+  async send({ url, method, body, at = 0, ...more }: Sent): Promise<Wire> {
+    const options: OpenStreamOptions = { headers: { ...this.headers, ...headersOf(more) } }
+    if (method !== undefined) options.method = method
+    if (body !== undefined) options.body = body
+    const origin = new URL(this.urls[at]!).origin
+    const wire = new Wire(
+      await openStream((url ?? this.url).replace(/^http:..[^/]*/, origin), options)
+    )
+    this.wires.push(wire)
+    return wire
+  }
+
+  /** Waits for this many more events of the present wire. */
+  async take(n: number): Promise<void> {
+    const { wire } = this
+    while (wire.response.events.length < wire.read + n) await wire.response.next()
+    wire.read += n
+  }
+
+  /** Goes on, word by word. */
+  async plays(...words: ((talk: Talk) => unknown)[]): Promise<void> {
+    for (const word of words) await word(this)
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise(setImmediate)
+  }
+
+  /** What the client has seen, wire by wire: messages, and words for all else. */
+  sees(): unknown[] {
+    return this.wires.flatMap(seenOn)
+  }
+
+  /** The same with a word for each message. */
+  words(): unknown[] {
+    return this.sees().map(wordFor)
+  }
+
+  /** The ids of all events that it has read, behind their streams'. */
+  ids(): (string | undefined)[] {
+    return this.wires.flatMap(({ blocks }) =>
+      blocks.map(({ id }) => id?.replace(/^[\w-]{21}\./, ''))
+    )
+  }
+
+  /** What has come to the endpoint, and which of its responses were closed before it had ended them. */
+  hears(): string[] {
+    return this.requests.flatMap(call => {
+      const { req, message } = call
+      const name = message?.method ?? (message === undefined ? req.method! : `answer ${message.id}`)
+      return this.runs.some(run => run.call === call && run.wasCut) ? [name, 'close'] : [name]
+    })
+  }
+}
+
+const LINK = /<(\?[^>]*stream=([\w-]{21})[^>]*)>; rel="stream"/
+const linkOf = (response?: OpenStream): string => String(response?.headers.link)
+
+function headersOf({ headers, ...options }: Client): Record<string, string> {
+  return { ...mcp.headersFor(options), ...(headers as Record<string, string>) }
+}
+
+/** The event that begins a connection, or ends one at will. */
+export const primer = 'primer'
+
+/** One word for what has come on a wire, and for each message in it. */
+function seenOn({ response, blocks, ending }: Wire): unknown[] {
+  const type = String(response.headers['content-type'])
+  if (type.startsWith('text/event-stream')) {
+    const seen = blocks.flatMap(block => (isMessage(block) ? JSON.parse(block.data!) : primer))
+    return ending === undefined ? seen : [...seen, ending]
+  }
+  const body = ending === 'end' && type.startsWith('application/json') && response.text
+  const parsed: Json[] = body ? [JSON.parse(body)].flat() : []
+  if (response.status === 200) return type === 'undefined' ? ['empty'] : ['json', ...parsed]
+  const reason = parsed[0]?.error?.data?.reason
+  return [reason === undefined ? `${response.status}` : `${response.status} ${reason}`]
+}
+
+/** A message in one word: the number of a note, `result`, `error no-response`, `asks a`. */
+export function wordFor(message: Json): unknown {
+  if (typeof message !== 'object' || message === null) return message
+  const { id, method, params, result, error } = message
+  const of = id === 1 ? '' : ` of ${id}`
+  if (result !== undefined) return `result${of}`
+  if (error !== undefined) {
+    const parts = [error.code === -31000 ? undefined : error.code, error.data?.reason]
+    return `error ${parts.filter(part => part !== undefined).join(' ')}${of}`
+  }
+  if (method === 'notifications/message') {
+    const n = Number.parseInt(params?.data, 10)
+    return Number.isNaN(n) ? params?.data : n
+  }
+  if (method === 'notifications/progress') return `progress ${params.progress}`
+  if (method === 'ping') return 'ping'
+  return id === undefined ? method.replace('notifications/', '') : `asks ${id}`
+}
+
+const SERVER_INFO = { name: 'talk', version: '1.0.0' }
+
+interface Endpoint {
+  handler: Handler
+  runs: Awaitable<Run>
+  requests: Awaitable<RawCall>
+}
+
+/** The endpoint of a world, and what it notes. */
+function endpointOf(world: World): Endpoint {
+  const { endpoint = [], channel, ping, accepts = [], server = 'by hand', session } = world
+  const { deletes = [({ res }) => res.writeHead(200).end()] } = world
+  const runs = new Awaitable<Run>()
+  const isNested = Array.isArray(endpoint[0])
+  const scriptOf = (n: number): Script =>
+    isNested ? ((endpoint as Script[])[n] ?? (endpoint as Script[]).at(-1)!) : (endpoint as Script)
+  const begin = (run: Run, script = scriptOf(runs.length)): Promise<void> => {
+    runs.push(run)
+    return run.perform(script)
+  }
+  const create = SERVERS[server]
+  if (create !== undefined) {
+    const onContext = async (_args: unknown, _context: unknown, tool: ToolContext) => {
+      const run = new Run(undefined, tool)
+      await begin(run)
+      return run.outcome
+    }
+    return { runs, requests: new Awaitable(), handler: create({ onContext }) }
+  }
+  const raw = rawEndpoint(async call => {
+    const { message, req } = call
+    if (message?.method === 'initialize' && session !== undefined) {
+      const { protocolVersion } = message.params
+      call.res.setHeader('Mcp-Session-Id', session)
+      const value = { protocolVersion, capabilities: {}, serverInfo: SERVER_INFO }
+      return json(value)(call, new Run(call))
+    }
+    if (message?.method === 'ping')
+      return ping === undefined ? call.result() : begin(new Run(call), ping)
+    const messages: Json[] = message === undefined ? [] : [message].flat()
+    if (messages.length > 0 && !messages.some(({ id, method }) => id !== undefined && method)) {
+      if (message.method !== 'notifications/initialized') await new Run(call).perform(accepts)
+      if (!call.res.headersSent && !call.res.destroyed) call.res.writeHead(202).end()
+      if (call.res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
+      return
+    }
+    if (req.method === 'DELETE') return new Run(call).perform(deletes)
+    return begin(new Run(call), req.method === 'GET' ? channel : undefined)
+  })
+  return { runs, requests: raw.requests, handler: raw }
+}
+
+/** A world with nobody in it but its client, who has begun its session where it has one. */
+export async function talk(world: World = {}): Promise<Talk> {
+  const { version = '2025-11-25', session } = world
+  if (world.clock === 'stopped')
+    jest.useFakeTimers({
+      doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate', 'hrtime']
+    })
+  const talk = new Talk(world, endpointOf(world))
+  await talk.start()
+  if (session !== undefined) {
+    const begun = await mcp.initializeSession(talk.url, version, talk.headers, world.capabilities)
+    talk.headers = begun.headers
+    talk.requests.length = 0
+  }
+  return talk
+}
