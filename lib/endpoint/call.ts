@@ -237,7 +237,6 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { profile } = request
     if (!profile.taken && this.#runStream?.onAnswered === undefined)
       return this.#leave('revision without resumption')
-    if (request.isLate) return this.#leave('closing')
     const { session } = request
     const sessionId =
       head.sessionId === undefined ? session : instance.sessions.nameOf(head.sessionId)
@@ -458,7 +457,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       runOutsideContext(leave, next, text)
     } catch (error) {
       warnOfThrow(error)
-      res.destroy()
+      next.destroy()
     }
     if (pendingBytes(this.#socket, res) > 0) connections.leaving(this.#socket, res)
     return res
