@@ -335,10 +335,10 @@ describe('a client that has not announced itself', () => {
     'is handed off to in all calls of its session, once it has fetched the stream URL of one',
     {
       session: 's',
-      options: { ...QUICK, handoffAfter: 5_000 },
+      options: { ...QUICK, handoffAfter: 600_000 },
       endpoint: [ask('a'), result],
       client: [
-        ...[post, take(3), post({ id: 2 }), take(3), on(0, resume), on(0, end), on(1, end)],
+        ...[post, take(3), post({ id: 2 }), take(3), on(0, resume), on(0, end), end, on(1, end)],
         ...[counts({ waiting: 2, connections: 0 }), post({ id: 3 }), end]
       ],
       // The newer connection of the first takes over from the older one.
@@ -349,7 +349,7 @@ describe('a client that has not announced itself', () => {
 
   conversation('stays connected where it answers before handoffAfter', {
     session: 's',
-    options: { ...QUICK, handoffAfter: 5_000 },
+    options: { ...QUICK, handoffAfter: 600_000 },
     endpoint: [ask('a'), result],
     client: [post, take(3), reply('a'), on(0, end)],
     sees: [primer, 'ping', 'asks a', 'result', 'end', '202'],

@@ -38,9 +38,8 @@ const linkFor = (url: string, path: string): Promise<string> =>
 describe('every stream', () => {
   it('has a link: initialize, and with a reconnection time a call, the listen channel, and each resumed connection', async () => {
     const made = await talk({
-      endpoint: [open, hold, result],
-      session: 's',
-      options: { retry: 1234 }
+      ...{ server: 'SDK v1', session: 'its own', options: { retry: 1234 } },
+      endpoint: [hold, result]
     })
     const { response: begun } = await initializeSession(made.url, '2025-11-25')
     expect(begun.headers['link']).toMatch(STREAM_LINK)
