@@ -166,7 +166,9 @@ export class ResponseCapture
       const res = this.#res
       if (!this.wire.isGone) {
         // If the response has ended on the wire, too, Node's own state is what we would tell.
-        if (res.writableFinished !== this.isFinished) maskResponse(res)
+        const isSame =
+          res.writableFinished === this.isFinished && res.writableEnded === this.isEnded
+        if (!isSame) maskResponse(res)
         return
       }
       showState(res, this)
