@@ -518,7 +518,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const isPlain =
       HEARS_FIRST && this.next.isReusable && this.#socket instanceof Socket && res.socket !== null
     const isReported = progress !== undefined && facts.progressTokens.length > 0
-    const isTimed = connections.ages !== undefined || instance.isClosing
+    const isTimed = connections.ages !== undefined
     if (!isPlain || isReported || isTimed || this.pendingDisconnect !== undefined) return false
     this.list?.delete(this)
     this.#phase = 'direct'
