@@ -12,16 +12,16 @@ import type { Stream } from '../streams/stream.js'
 import type { Producer, StreamInit } from '../streams/stream-types.js'
 import type { Capture } from '../http/capture-types.js'
 import type { LateHead } from '../http/captured-head.js'
-import { ClientStream } from './client-stream.js'
+import { Answerer, JSON_HEADERS } from './answerer.js'
 import type { HandlerContext } from '../http/handler-context.js'
 import { warnOfMissed } from '../http/warnings.js'
 import { messagesIn, missedHeaders } from './endpoint-answer.js'
 import { type AnswerSink, EndpointMessages } from './endpoint-messages.js'
-import { keepBody } from '../http/node-internals.js'
 import type { NumberedEvents, NumberedRun } from './instance-parts.js'
 import { type InitializeAnswer, noteNotFound, noteRevision } from './outcome.js'
 import type { RequestContext } from './request-context.js'
 import type { ResponseCapture } from '../http/response-capture.js'
+import type { OutgoingHead } from '../http/response-sink.js'
 
 /** Takes over a call's stream, and returns the interim result's JSON; `undefined`: no room. */
 export type Interim = (stream: Stream) => string | undefined
@@ -40,10 +40,8 @@ export interface InTheMeantime {
   /** It is a stream to which its client may come back. */
   readonly isDurable: boolean
   /** Begins one answer, which has all that the stream will have. Default: an event stream. */
-  readonly answer?: (stream: Stream, wire: ResponseCapture['wire'], request: RequestContext) => void
+  readonly answer?: (stream: Stream, client: Answerer, request: RequestContext) => void
 }
-
-const JSON_HEAD = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
 /** Bytes of comments that are kept until there is a connection: it comes at the end of the tick. */
 const LONGEST_LEADING = 64 * 1024
@@ -60,11 +58,11 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   onAnswered: (() => void) | undefined
   readonly #request: RequestContext
   readonly #run: Run
-  readonly #client: ClientStream
+  readonly #client: Answerer
   /** Where what the endpoint writes goes. */
   #stream: Stream | undefined
-  /** What its client got before the endpoint had begun to answer. */
-  #meantime: InTheMeantime | undefined
+  /** Gives its client something before the endpoint has begun to answer. */
+  #beginEarly: (() => void) | undefined
   #hasConnected = false
   /** Lines besides events that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
@@ -81,7 +79,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     const { request } = run
     this.#request = request
     this.#run = run
-    this.#client = new ClientStream(request, run.id, startedAt)
+    this.#client = new Answerer(request, run, startedAt)
     this.#messages = new EndpointMessages(this, {
       event: request.instance.maxEventBytes,
       body: request.instance.maxAnswerBytes,
@@ -122,7 +120,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   /** Its client was given these events before it was a stream. */
   hasGiven(given: Given, events: readonly Buffer[]): void {
     this.#hasConnected = true
-    const connection = this.#client.connect(this.#run.response.wire)
+    const connection = this.#client.connect()
     connection?.hasGiven(given)
     for (const event of events) {
       this.write(event)
@@ -142,12 +140,14 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   openInTheMeantime(meantime: InTheMeantime): void {
     const { instance, res, method, keyed } = this.#request
     if (res.destroyed || res.writableEnded) return
-    const { name, isDurable } = meantime
+    const { name, isDurable, answer } = meantime
     const stream = this.#client.open(this, isDurable)
     if (stream === undefined) return
     instance.debug('%s has waited long enough: %s in the meantime', method, name)
     instance.count('upgraded', stream)
-    this.#meantime = meantime
+    const begin = (): void =>
+      answer === undefined ? this.#beginStream(stream) : answer(stream, this.#client, this.#request)
+    this.#beginEarly = begin
     this.#run.isUntaken = false
     this.#started(stream)
     if (isDurable) keyed?.settle({ kind: 'stream', streamId: stream.id })
@@ -156,7 +156,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   /** @param askedAs the id that the endpoint knows the call by. Default: the client's. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
-    const { instance, owner, session, facts, keyed } = this.#request
+    const { instance, owner, session, facts } = this.#request
     const current = this.#stream
     if (current?.isEnded === true || (current === undefined && this.#run.stream !== undefined))
       return 'too-late'
@@ -186,10 +186,10 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     this.#run.goesOnIn(stream)
     if (current !== undefined) current.endWith(answer)
     else {
-      const body = Buffer.from(answer)
-      keyed?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body })
-      const give = (): void => this.#answerInterim(body)
-      this.#meantime = { name: 'interim result', isDurable: false, answer: give }
+      const whole = { key: undefined, parts: [Buffer.from(answer)] }
+      this.#client.keep(200, JSON_HEADERS, whole)
+      const give = (): void => this.#client.answer(200, JSON_HEADERS, whole)
+      this.#beginEarly = give
       this.#run.isUntaken = false
       this.#run.response.takeEarly(this)
     }
@@ -209,17 +209,17 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   // Its head, and its first connection
 
-  setHeaders(wire: Parameters<ClientStream['setHeaders']>[0]): void {
-    this.#client.setHeaders(wire)
+  setHeaders(head: OutgoingHead): void {
+    this.#client.setStreamHeaders(head)
   }
 
   begin(): void {
     const stream = this.#stream
     if (stream === undefined) return
-    if (this.#meantime !== undefined) return this.#beginEarly(stream)
+    this.#hasConnected = true
+    if (this.#beginEarly !== undefined) return this.#beginEarly()
     const { wire } = this.#run.response
     const connection = this.#connect()
-    this.#hasConnected = true
     if (connection === undefined) return
     wire.cork()
     try {
@@ -232,38 +232,13 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     if (!connection.hasWritten && !connection.isClosed) wire.flushHead()
   }
 
-  #beginEarly(stream: Stream): void {
-    this.#hasConnected = true
-    const connection = this.#sendEarlyHead(stream)
+  #beginStream(stream: Stream): void {
+    this.#client.sendStreamHead()
+    const connection = this.#connect()
     if (connection === undefined || connection.isClosed) return
     connection.flush()
     // Some proxies hold a head back until the first byte of its body.
     if (!connection.hasWritten) stream.comment(KEEP_ALIVE_COMMENT)
-  }
-
-  /** A head of ours before the endpoint's; `undefined`: one answer, no connection. */
-  #sendEarlyHead(stream: Stream): Connection | undefined {
-    const { wire } = this.#run.response
-    const answer = this.#meantime?.answer
-    if (answer !== undefined) {
-      answer(stream, wire, this.#request)
-      return undefined
-    }
-    wire.sendEarlyHead('text/event-stream', () => this.#client.setHeaders(wire.patched))
-    return this.#connect()
-  }
-
-  #answerInterim(body: Buffer): void {
-    const { wire } = this.#run.response
-    // The endpoint may read the body later, and Node would drop it with the end of the response.
-    keepBody(this.#request.req)
-    wire.sendEarlyHead('application/json', () => {
-      wire.setHeader('Cache-Control', 'no-store')
-      wire.setHeader('Content-Length', String(body.length))
-    })
-    if (wire.isOver) return
-    wire.write(body)
-    wire.end()
   }
 
   /** `undefined`: the request has been repeated, on a newer socket. */
@@ -275,7 +250,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       primer: 'none',
       reconnects: 'when-links-followed'
     }
-    const connection = this.#client.connect(this.#run.response.wire, first)
+    const connection = this.#client.connect(first)
     if (connection !== undefined) this.#run.connected()
     return connection
   }

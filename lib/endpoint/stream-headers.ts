@@ -9,15 +9,10 @@ import type { Stream } from '../streams/stream.js'
 import { claim } from '../http/reply.js'
 import type { RequestContext } from './request-context.js'
 import { stringOf, withDirectives } from '../http/response-headers.js'
+import type { OutgoingHead } from '../http/response-sink.js'
 
 /** Directives for responses that are to reach the client as they are written. */
 const UNBUFFERED = ['no-cache', 'no-transform']
-
-/** A response, and its methods as those in front of us have left them: that of a captured one. */
-interface Headers {
-  readonly res: ServerResponse
-  readonly methods: Pick<ServerResponse, 'getHeader' | 'setHeader'>
-}
 
 export const EVENT_STREAM_HEAD = {
   'Content-Type': EVENT_STREAM,
@@ -52,7 +47,7 @@ export function writeStreamHead(
 export function setSessionHeader(
   { instance }: RequestContext,
   sessionId: string | undefined,
-  { res, methods }: Headers
+  { res, methods }: OutgoingHead
 ): void {
   const id = sessionId === undefined ? undefined : instance.sessions.idOf(sessionId)
   if (id !== undefined) methods.setHeader.call(res, 'Mcp-Session-Id', id)
@@ -61,7 +56,7 @@ export function setSessionHeader(
 export function setStreamHeaders(
   context: RequestContext,
   streamName: string,
-  headers: Headers
+  headers: OutgoingHead
 ): void {
   const { req } = context
   const target = streamTarget(req.originalUrl ?? req.url ?? '', streamName)
@@ -70,14 +65,14 @@ export function setStreamHeaders(
   if (context.prefer !== undefined) applyPreference(context, headers)
 }
 
-export function setUnbuffered({ res, methods }: Headers): void {
+export function setUnbuffered({ res, methods }: OutgoingHead): void {
   const given = methods.getHeader.call(res, 'Cache-Control')
   methods.setHeader.call(res, 'Cache-Control', withDirectives(given, UNBUFFERED))
   methods.setHeader.call(res, 'X-Accel-Buffering', 'no')
 }
 
 /** Tells a client that has announced itself that it was understood (RFC 7240, 3). */
-export function applyPreference(context: RequestContext, headers: Headers): void {
+export function applyPreference(context: RequestContext, headers: OutgoingHead): void {
   if (!context.prefersStream) return
   const { res, methods } = headers
   const applied = methods.getHeader.call(res, 'Preference-Applied')
@@ -93,7 +88,7 @@ export function withdrawPreference(res: ServerResponse): void {
 }
 
 /** Beside the values that there are. */
-function setBeside({ res, methods }: Headers, name: string, value: string): void {
+function setBeside({ res, methods }: OutgoingHead, name: string, value: string): void {
   const present = methods.getHeader.call(res, name)
   const isNone = present === undefined || present === ''
   methods.setHeader.call(res, name, isNone ? value : `${stringOf(present)}, ${value}`)

@@ -161,14 +161,14 @@ export class CapturedHead {
   }
 
   /** Sends a head of ours in the place of the one that the endpoint has given. */
-  replace(wire: Layer, setHeaders: () => void, status = 200): void {
+  replace(wire: Layer, setHeaders: () => void, status: number): void {
     this.#given = SENT
     dropBodyHeaders(this.#patched.res)
     setHeaders()
     wire.writeHead([status, STATUS_CODES[status] ?? ''])
   }
 
-  sendEarly(wire: Layer, setHeaders: () => void, status = 200): void {
+  sendEarly(wire: Layer, setHeaders: () => void, status: number): void {
     const { res } = this.#patched
     // Plain properties, which Node does not read again once the head is out.
     const { statusCode, statusMessage } = res

@@ -1,12 +1,12 @@
 // The socket side of a captured response: what its reader writes to, and when it is gone.
-import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Sink } from '../readers/sink.js'
 import type { CapturedHead } from './captured-head.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
   isBroken,
   isReset,
+  keepBody,
   maskState,
   MOST_COPIED,
   pendingBytes,
@@ -22,12 +22,15 @@ import {
   type Viewed
 } from './patched-response.js'
 import { isKeptAlive, isRelayed } from './loopback.js'
+import type { ClientSink } from './response-sink.js'
 import { closeWhenIdle, facadeOf, setSocket, showSocket, whenClosed } from './sockets.js'
 import { warnOfThrow } from './warnings.js'
 
 export interface CapturedWireHost {
   readonly head: CapturedHead
   readonly next: Layer
+  /** It was taken before the endpoint has given its head. */
+  readonly isEarly: boolean
   /** The response is captured, and the endpoint has not ended it. */
   readonly isRunning: boolean
   /** A client may ask for the response again. */
@@ -43,7 +46,7 @@ export interface CapturedWireHost {
   connectionClosed(): void
 }
 
-export class CapturedWire implements Sink {
+export class CapturedWire implements ClientSink {
   /** We are writing: `headersSent` then tells the state of the wire, for those in front of us. */
   #isWriting = false
   readonly #req: IncomingMessage
@@ -102,30 +105,25 @@ export class CapturedWire implements Sink {
     }
   }
 
-  sendEarlyHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
-    const { head, next } = this.#host
-    head.sendEarly(next, () => this.#setHeaders(contentType, setHeaders), status)
-  }
-
-  /** A head of ours in the place of the endpoint's, of which nothing leaves. */
-  replaceHead(contentType: string | undefined, setHeaders: () => void, status?: number): void {
-    const { head, next } = this.#host
-    head.replace(next, () => this.#setHeaders(contentType, setHeaders), status)
-    // The endpoint may have ended its response, while the wire goes on.
-    maskResponse(this.#res)
-  }
-
-  #setHeaders(contentType: string | undefined, setHeaders: () => void): void {
-    if (contentType !== undefined) this.setHeader('Content-Type', contentType)
-    setHeaders()
-  }
-
-  setHeader(name: string, value: OutgoingHttpHeader): void {
-    this.#host.next.setHeader(name, value)
-  }
-
-  getHeader(name: string): OutgoingHttpHeader | undefined {
-    return this.#host.next.getHeader(name)
+  /** If the endpoint has given a head, nothing of that leaves. */
+  sendHead(...[status, type, setHeaders]: Parameters<ClientSink['sendHead']>): boolean {
+    const { patched, isOver } = this
+    const { head, next, isEarly } = this.#host
+    // An early head is made in any case: what the endpoint does about its own is kept apart by it.
+    if (isOver && !isEarly) return false
+    // The endpoint may read the body later, and Node would drop it with the end of the response.
+    keepBody(this.#req)
+    const setAll = (): void => {
+      if (type !== undefined) patched.setHeader('Content-Type', type)
+      setHeaders(patched)
+    }
+    if (isEarly) head.sendEarly(next, setAll, status)
+    else {
+      head.replace(next, setAll, status)
+      // The endpoint may have ended its response, while the wire goes on.
+      maskResponse(this.#res)
+    }
+    return !isOver
   }
 
   /** Sends a head after which nothing has been written yet. */

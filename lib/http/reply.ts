@@ -66,9 +66,9 @@ export function wrote(res: ServerResponse, said: unknown): boolean {
 /** Ends a response in the same way, once everything is written. */
 export function endGuarded(res: ServerResponse, end: () => unknown = () => res.end()): void {
   const last = underWay.get(res)
+  if (last === undefined) return void guarded(res, end)
   const endIt = (): unknown => guarded(res, end)
-  if (last === undefined) endIt()
-  else void last.then(endIt, endIt)
+  void last.then(endIt, endIt)
 }
 
 /** Breaks off, so that it is not taken for the whole: without a length or chunks, by a reset. */

@@ -419,6 +419,10 @@ export class ResponseCapture
 
   // CapturedWireHost
 
+  get isEarly(): boolean {
+    return this.#phase === 'early'
+  }
+
   get isKept(): boolean {
     return this.#isKept
   }

@@ -22,7 +22,7 @@ import type { Keyed, KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-c
 import { streamNamesIn } from '../../endpoint/mcp-request.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { responseSink } from '../../endpoint/response-sink.js'
+import { responseSink } from '../../http/response-sink.js'
 import { followTurn } from '../../routes/resume.js'
 import { cancelStream, findNamed, tellCancelled } from '../../routes/stream-url.js'
 import { reportEvicted } from '../../routes/report-evicted.js'

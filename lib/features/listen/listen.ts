@@ -80,11 +80,11 @@ class SecondListener implements SecondChannel {
     const context = this.#context
     const channel = this.#channel
     const { wire } = response
-    if (wire.isOver) return
-    wire.replaceHead('text/event-stream', () => {
-      setSessionHeader(context, channel.sessionId, wire.patched)
-      setStreamHeaders(context, channel.id, wire.patched)
+    const hasHead = wire.sendHead(200, 'text/event-stream', head => {
+      setSessionHeader(context, channel.sessionId, head)
+      setStreamHeaders(context, channel.id, head)
     })
+    if (!hasHead) return
     const profile = context.profileOn(channel)
     const connection = attach(context.instance, channel, startOf(channel), wire, profile)
     connection.flush()

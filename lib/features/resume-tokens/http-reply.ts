@@ -1,6 +1,6 @@
 // One request of a client over HTTP that waits for a call: its response is JSON, or an event stream
 // if a message comes before the answer. It is answered once.
-import type { IncomingMessage, OutgoingHttpHeader, OutgoingHttpHeaders } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { now } from '../../protocol/clock.js'
 import {
   isObject,
@@ -12,16 +12,14 @@ import {
 import { spliceJson, type WrittenMessage } from '../../protocol/json-splice.js'
 import { ASYNC_PREFERENCE } from '../../protocol/prefer.js'
 import { encodeJson } from '../../protocol/sse-writer.js'
-import { type KeptText, type OutgoingAnswer, sizeOf } from '../../readers/outgoing.js'
+import type { KeptText, OutgoingAnswer } from '../../readers/outgoing.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Producer } from '../../streams/stream-types.js'
-import { keepBody } from '../../http/node-internals.js'
 import type { ResponseCapture } from '../../http/response-capture.js'
 import { passedOn, stringOf } from '../../http/response-headers.js'
 import { warnOfThrow } from '../../http/warnings.js'
-import { ClientStream } from '../../endpoint/client-stream.js'
+import { Answerer, type Header, JSON_HEADERS } from '../../endpoint/answerer.js'
 import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
-import type { KeyedOutcome } from '../../endpoint/keyed-call.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { withdrawPreference } from '../../endpoint/stream-headers.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
@@ -43,7 +41,7 @@ export class HttpReply implements CallReply, Producer {
   /** Its client may send the request again, under its key. */
   #isKept: boolean
   /** Of the events that have been sent; it has no stream if they are not kept. */
-  readonly #client: ClientStream
+  readonly #client: Answerer
   #hasEvents = false
   #isFull = false
   #isOver = false
@@ -62,7 +60,7 @@ export class HttpReply implements CallReply, Producer {
     this.#context = context
     this.#response = response
     this.#isKept = keyed !== undefined
-    this.#client = new ClientStream(context, run.id, instance.progress === undefined ? 0 : now())
+    this.#client = new Answerer(context, run, instance.progress === undefined ? 0 : now())
     keyed?.runs({ release: () => this.gone(), detach: () => this.#detach() })
   }
 
@@ -148,9 +146,9 @@ export class HttpReply implements CallReply, Producer {
       const all = applied === '' ? ASYNC_PREFERENCE : `${applied}, ${ASYNC_PREFERENCE}`
       headers.push(['Preference-Applied', all])
     }
-    headers.push(['Cache-Control', 'no-store'])
+    const [type, cacheControl] = JSON_HEADERS
     const answer = instance.connections.outgoing.answerOf(json, kept)
-    this.#give(200, 'application/json', headers, answer)
+    this.#give(200, [type, ...headers, cacheControl], answer)
   }
 
   #relay({ status, headers, body, requestId }: WrittenAnswer & { kind: 'relay' }): void {
@@ -158,26 +156,16 @@ export class HttpReply implements CallReply, Producer {
       ? Buffer.from(withId(body.toString(), requestId, this.requestId).json)
       : body
     const all = passedOn(headers).filter(([name]) => name !== 'content-length')
-    this.#give(status, undefined, all, { key: undefined, parts: [own] })
+    this.#give(status, all, { key: undefined, parts: [own] })
   }
 
-  #give(
-    status: number,
-    type: string | undefined,
-    headers: readonly Header[],
-    answer: OutgoingAnswer
-  ): void {
+  #give(status: number, headers: readonly Header[], answer: OutgoingAnswer): void {
     if (this.#isOver) return
     this.#isOver = true
-    const size = sizeOf(answer)
-    const all: readonly Header[] = size > 0 ? [...headers, ['Content-Length', size]] : headers
-    this.#keepAnswer(status, type, all, answer)
+    this.#client.keep(status, headers, answer)
+    this.#settled()
     this.#guarded(() => {
-      const { wire } = this.#response
-      const setHeaders = (): void => all.forEach(([name, value]) => wire.setHeader(name, value))
-      if (!this.#sendHead(status, type, setHeaders)) return
-      const { instance, owner } = this.#context
-      instance.connections.outgoing.write(wire, owner, answer)
+      if (this.#takesHead) this.#client.answer(status, headers, answer)
     })
     this.#over()
   }
@@ -239,38 +227,15 @@ export class HttpReply implements CallReply, Producer {
     }
   }
 
-  /** Records the answer for a client that sends the request again. */
-  #keepAnswer(
-    status: number,
-    type: string | undefined,
-    headers: readonly Header[],
-    { parts }: OutgoingAnswer
-  ): void {
-    const { keyed, res } = this.#context
-    if (keyed === undefined) return
-    const body = Buffer.concat(parts)
-    const added = headers.map(([name, value]) => [name.toLowerCase(), value] as const)
-    const all = { ...res.getHeaders(), 'content-type': type, ...Object.fromEntries(added) }
-    this.#settle({ kind: 'answer', status, headers: all, body })
-  }
-
   /** It can be asked for again: the request is not held under its key any more. */
-  #settle(outcome: KeyedOutcome): void {
-    this.#context.keyed?.settle(outcome)
+  #settled(): void {
     if (this.#response.wire.isGone) this.#response.connectionClosed()
   }
 
   /** `false`: the client has gone, or middleware in front of us has answered. */
-  #sendHead(status: number, type: string | undefined, setHeaders: () => void): boolean {
+  get #takesHead(): boolean {
     const response = this.#response
-    const { wire } = response
-    if (wire.isOver || response.isTaken === false) return false
-    // The endpoint may read the body later, and Node would drop it with the end of the response.
-    keepBody(this.#context.req)
-    if (response.isTaken === true) wire.replaceHead(type, setHeaders, status)
-    else if (response.takeEarly(this.#run)) wire.sendEarlyHead(type, setHeaders, status)
-    else return false
-    return true
+    return response.isTaken ?? (!response.wire.isOver && response.takeEarly(this.#run))
   }
 
   #begin(): void {
@@ -283,11 +248,14 @@ export class HttpReply implements CallReply, Producer {
       withdrawPreference(res)
       keyed.giveUp()
     }
-    const hasHead = this.#sendHead(200, 'text/event-stream', () => client.setHeaders(wire.patched))
+    const hasHead = this.#takesHead && client.sendStreamHead()
     if (stream === undefined) return wire.onDrain(() => this.#drained())
     client.log(stream)
-    if (!stream.isEphemeral) this.#settle({ kind: 'stream', streamId: stream.id })
-    if (hasHead) client.connect(wire)?.flush()
+    if (!stream.isEphemeral) {
+      keyed?.settle({ kind: 'stream', streamId: stream.id })
+      this.#settled()
+    }
+    if (hasHead) client.connect()?.flush()
   }
 
   /** `undefined`: there is no room for it, or it must not be ours. */
@@ -333,8 +301,6 @@ export class HttpReply implements CallReply, Producer {
     this.gone(stream?.state === 'cancelled' && !stream.isEphemeral)
   }
 }
-
-type Header = [string, OutgoingHttpHeader]
 
 const OF_MESSAGE = /^(?:cache-control|content-.*|etag|x-accel-buffering)$/i
 

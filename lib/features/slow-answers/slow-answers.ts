@@ -3,7 +3,7 @@
 // takes only JSON gets a head after `jsonKeepAlive`, and white space until its answer (RFC 8259,
 // section 2). Streamable HTTP leaves it to the server in which of both forms it answers.
 import { DueQueue } from '../../streams/due-queue.js'
-import { acceptsEvents } from '../../protocol/media-types.js'
+import { acceptsEvents, JSON_TYPE } from '../../protocol/media-types.js'
 import type { Call, SlowAnswers } from '../../endpoint/call.js'
 import type { Feature } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
@@ -50,10 +50,10 @@ export class SlowCalls implements Feature, SlowAnswers {
     this.#spaces = {
       name: 'json',
       isDurable: false,
-      answer: (stream, wire, { isBatch, facts }) => {
-        wire.sendEarlyHead('application/json', () => setUnbuffered(wire.patched))
+      answer: (stream, client, { isBatch, facts }) => {
+        client.sink.sendHead(200, JSON_TYPE, setUnbuffered)
         const isList = isBatch && facts.count > 0
-        new JsonReply(stream, wire, isList, queue, parts.connections.outgoing).start()
+        new JsonReply(stream, client.sink, isList, queue, parts.connections.outgoing).start()
       }
     }
   }

@@ -20,7 +20,8 @@ import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { ServerResponse } from 'node:http'
 import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import { answerRefusal, canAnswer, isWritable, type Refusal } from '../../http/reply.js'
-import { answerWhole, responseSink } from '../../endpoint/response-sink.js'
+import { answerWhole } from '../../endpoint/answerer.js'
+import { responseSink } from '../../http/response-sink.js'
 import {
   type ErrorObject,
   errorResponse,

@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it } from '@jest/globals'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { responseSink } from '../../../lib/endpoint/response-sink.js'
+import { responseSink } from '../../../lib/http/response-sink.js'
 import { Connection, type ConnectionHost } from '../../../lib/readers/connection.js'
 import type { ReconnectRule } from '../../../lib/protocol/revisions.js'
 import type { Sink } from '../../../lib/readers/sink.js'

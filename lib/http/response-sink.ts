@@ -1,26 +1,37 @@
-// How a response of ours becomes what a reader writes to.
-import { JSON_TYPE } from '../protocol/media-types.js'
+// How a response of ours becomes what a client is answered by.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type KeptText, sizeOf } from '../readers/outgoing.js'
 import type { Sink } from '../readers/sink.js'
-import { closeWhenIdle, whenClosed } from '../http/sockets.js'
-import { isKeptAlive, isRelayed } from '../http/loopback.js'
-import {
-  isBroken,
-  MOST_COPIED,
-  NATIVE_WRITE,
-  pendingBytes,
-  writeChunk
-} from '../http/node-internals.js'
-import { claim, endGuarded, isWritable, writeGuarded } from '../http/reply.js'
-import type { RequestContext } from './request-context.js'
+import { isKeptAlive, isRelayed } from './loopback.js'
+import { isBroken, MOST_COPIED, NATIVE_WRITE, pendingBytes, writeChunk } from './node-internals.js'
+import { claim, endGuarded, isWritable, writeGuarded } from './reply.js'
+import { closeWhenIdle, whenClosed } from './sockets.js'
 
-/** A response of ours as a sink; `beforeEnd` may write the last of it. */
+/** A response, and its methods as those in front of us have left them: that of a captured one. */
+export interface OutgoingHead {
+  readonly res: ServerResponse
+  readonly methods: Pick<ServerResponse, 'getHeader' | 'setHeader'>
+}
+
+/** The response to a client: the endpoint's own, underneath its capture, or ours. */
+export interface ClientSink extends Sink {
+  /**
+   * Sends a head of ours. `false`: the client has gone, or middleware in front of us has answered.
+   *
+   * @param type its `Content-Type`; `undefined`: one of the headers that are set, or none.
+   */
+  sendHead(
+    status: number,
+    type: string | undefined,
+    setHeaders: (head: OutgoingHead) => void
+  ): boolean
+}
+
+/** @param beforeEnd may write the last of it. */
 export function responseSink(
   req: IncomingMessage,
   res: ServerResponse,
   beforeEnd?: () => void
-): Sink {
+): ClientSink {
   const { socket } = req
   const isReusable = res.write === NATIVE_WRITE
   return {
@@ -32,6 +43,13 @@ export function responseSink(
     copies: isReusable ? MOST_COPIED : 0,
     get pending() {
       return pendingBytes(socket, res)
+    },
+    sendHead(status, type, setHeaders) {
+      if (!claim(res)) return false
+      if (type !== undefined) res.setHeader('Content-Type', type)
+      setHeaders({ res, methods: res })
+      res.writeHead(status)
+      return true
     },
     cork: () => socket.cork(),
     uncork: () => socket.uncork(),
@@ -68,18 +86,4 @@ export function responseSink(
       whenClosed(socket, onClosed)
     }
   }
-}
-
-/** Gives an answer in JSON that may be large, or a part of it that is kept. */
-export function answerWhole(context: RequestContext, json: string, kept?: KeptText): void {
-  const { instance, req, res, owner } = context
-  const { outgoing } = instance.connections
-  if (!claim(res)) return
-  const answer = outgoing.answerOf(json, kept)
-  res.writeHead(200, {
-    'Content-Type': JSON_TYPE,
-    'Cache-Control': 'no-store',
-    'Content-Length': sizeOf(answer)
-  })
-  outgoing.write(responseSink(req, res), owner, answer)
 }
