@@ -20,6 +20,8 @@ export type Worker =
   | { readonly kind: 'run'; readonly capture: (slow: SlowAnswers) => Answer }
   /** An answer in the endpoint's place, over a response that is captured like the endpoint's. */
   | { readonly kind: 'answer'; readonly answer: Answer }
+  /** The same, over the client's own response; it settles the call under the request's key. */
+  | { readonly kind: 'reply'; readonly answer: Answer }
 
 /** Something that another instance may have. */
 export interface Named {

@@ -32,6 +32,10 @@ export function endpoint(context: Context): 'given' {
   const { instance, method, facts, next } = context
   // For calls that may become tasks, or have tokens; and for answers in the endpoint's place.
   const worker = method === 'POST' ? workerFor(context) : undefined
+  if (worker?.kind === 'reply') {
+    worker.answer()
+    return 'given'
+  }
   const answer = worker?.kind === 'answer' ? worker.answer : undefined
   const isRun = worker?.kind === 'run'
   const why = isRun || facts.isTooMany ? undefined : whyUntouched(context)

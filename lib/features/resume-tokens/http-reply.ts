@@ -15,13 +15,12 @@ import { encodeJson } from '../../protocol/sse-writer.js'
 import type { KeptText, OutgoingAnswer } from '../../readers/outgoing.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Producer } from '../../streams/stream-types.js'
-import type { ResponseCapture } from '../../http/response-capture.js'
 import { passedOn, stringOf } from '../../http/response-headers.js'
 import { warnOfThrow } from '../../http/warnings.js'
 import { Answerer, type Header, JSON_HEADERS } from '../../endpoint/answerer.js'
 import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { withdrawPreference } from '../../endpoint/stream-headers.js'
+import { applyPreference, withdrawPreference } from '../../endpoint/stream-headers.js'
 import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
 import { progressTokenOf, withProgressToken } from './token-request.js'
 import type { TokenRun } from './token-run.js'
@@ -35,9 +34,8 @@ export class HttpReply implements CallReply, Producer {
   /** It asked by `Prefer`, so the response says `Preference-Applied`. */
   readonly #isAskedByHeader: boolean
   readonly #progressToken: unknown
-  readonly #run: TokenRun
   readonly #context: RequestContext
-  readonly #response: ResponseCapture
+  readonly #run: TokenRun | undefined
   /** Its client may send the request again, under its key. */
   #isKept: boolean
   /** Of the events that have been sent; it has no stream if they are not kept. */
@@ -48,9 +46,14 @@ export class HttpReply implements CallReply, Producer {
   #onGone: (isCancelled: boolean) => void = NOTHING
   #onDrain = NOTHING
 
-  constructor(run: TokenRun, request: RequestMessage, isAskedByHeader: boolean) {
-    const { request: context, response } = run
-    const { instance, req, acceptsEvents, keyed } = context
+  /** @param run the endpoint at work on this request; `undefined`: it does not get it. */
+  constructor(
+    context: RequestContext,
+    request: RequestMessage,
+    isAskedByHeader: boolean,
+    run?: TokenRun
+  ) {
+    const { instance, req, res, acceptsEvents, keyed } = context
     this.req = req
     this.requestId = request.id
     this.acceptsEvents = acceptsEvents
@@ -58,10 +61,14 @@ export class HttpReply implements CallReply, Producer {
     this.#progressToken = progressTokenOf(request)
     this.#run = run
     this.#context = context
-    this.#response = response
     this.#isKept = keyed !== undefined
     this.#client = new Answerer(context, run, instance.progress === undefined ? 0 : now())
-    keyed?.runs({ release: () => this.gone(), detach: () => this.#detach() })
+    if (keyed === undefined) return
+    if (run === undefined) {
+      keyed.join(res, NOTHING)
+      applyPreference(context, { res, methods: res })
+    }
+    keyed.runs({ release: () => this.gone(), detach: () => this.#detach() })
   }
 
   /** Recorded for a repeated request (`Idempotency-Key`), even if the client has gone. */
@@ -82,7 +89,7 @@ export class HttpReply implements CallReply, Producer {
   /** It has been asked something, or is being refused by the endpoint or a guard. */
   get mustStay(): boolean {
     const { stream } = this.#client
-    if (stream === undefined) return this.#run.isRefusal
+    if (stream === undefined) return this.#run?.isRefusal === true
     return !stream.isEnded && stream.openRequests.size > 0
   }
 
@@ -96,9 +103,9 @@ export class HttpReply implements CallReply, Producer {
   watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void {
     this.#onGone = onGone
     this.#onDrain = onDrain
-    const { wire } = this.#response
-    wire.onClose(() => this.#closed())
-    if (wire.isOver) this.#closed()
+    const { sink } = this.#client
+    sink.onClose(() => this.#closed())
+    if (sink.isOver) this.#closed()
   }
 
   send({ message, text }: WrittenMessage): void {
@@ -175,15 +182,14 @@ export class HttpReply implements CallReply, Producer {
     if (this.#isOver) return
     this.#isOver = true
     const block = encodeJson(json)
-    const { stream } = this.#client
-    const { wire } = this.#response
+    const { stream, sink } = this.#client
     this.#guarded(() => {
       if (stream !== undefined) {
         this.#append(block, message)
         stream.producerEnded()
-      } else if (!wire.isOver) {
+      } else if (!sink.isOver) {
         const { instance, owner } = this.#context
-        instance.connections.outgoing.write(wire, owner, { key: undefined, parts: [block] })
+        instance.connections.outgoing.write(sink, owner, { key: undefined, parts: [block] })
       }
     })
     this.#over()
@@ -200,7 +206,7 @@ export class HttpReply implements CallReply, Producer {
   /** The answer cannot be asked for again after all. */
   #detach(): void {
     this.#isKept = false
-    if (this.#response.wire.isGone) this.#closed()
+    if (this.#client.sink.isGone) this.#closed()
   }
 
   /** What may be resumed, or asked for again, outlives its socket. */
@@ -212,7 +218,6 @@ export class HttpReply implements CallReply, Producer {
     // Its stream has yet to end, and calls `release` then.
     if (this.#client.stream !== undefined && !this.#client.stream.isEnded) return
     this.#client.stopProgress()
-    if (!this.#run.isAsked) this.#response.release()
   }
 
   /** Writes outside of any handler, where an error that is thrown would end the process. */
@@ -222,26 +227,26 @@ export class HttpReply implements CallReply, Producer {
     } catch (error) {
       // Middleware in front of us has thrown when the head was sent.
       warnOfThrow(error)
-      this.#response.wire.destroy()
+      this.#client.sink.destroy()
       this.#client.stream?.producerEnded()
     }
   }
 
   /** It can be asked for again: the request is not held under its key any more. */
   #settled(): void {
-    if (this.#response.wire.isGone) this.#response.connectionClosed()
+    if (this.#client.sink.isGone) this.#run?.response.connectionClosed()
   }
 
   /** `false`: the client has gone, or middleware in front of us has answered. */
   get #takesHead(): boolean {
-    const response = this.#response
+    if (this.#run === undefined) return true
+    const { response } = this.#run
     return response.isTaken ?? (!response.wire.isOver && response.takeEarly(this.#run))
   }
 
   #begin(): void {
     this.#hasEvents = true
     const { res, keyed } = this.#context
-    const { wire } = this.#response
     const client = this.#client
     const stream = this.#open()
     if (keyed !== undefined && (stream === undefined || stream.isEphemeral)) {
@@ -249,7 +254,7 @@ export class HttpReply implements CallReply, Producer {
       keyed.giveUp()
     }
     const hasHead = this.#takesHead && client.sendStreamHead()
-    if (stream === undefined) return wire.onDrain(() => this.#drained())
+    if (stream === undefined) return client.sink.onDrain(() => this.#drained())
     client.log(stream)
     if (!stream.isEphemeral) {
       keyed?.settle({ kind: 'stream', streamId: stream.id })
@@ -266,10 +271,9 @@ export class HttpReply implements CallReply, Producer {
   }
 
   #append(block: Uint8Array, message?: Message): void {
-    const { stream } = this.#client
-    const { wire } = this.#response
+    const { stream, sink } = this.#client
     if (stream === undefined) {
-      if (!wire.isOver) this.#isFull = !wire.write(block)
+      if (!sink.isOver) this.#isFull = !sink.write(block)
       return
     }
     this.#client.heard(block)

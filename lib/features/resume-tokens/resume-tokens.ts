@@ -68,12 +68,13 @@ export class ResumeTokens implements Feature {
   }
 
   worker(context: RequestContext): Worker | undefined {
-    const answer = this.#answerFor(context)
-    if (answer !== undefined) return { kind: 'answer', answer }
-    const begin = this.#beginFor(context)
-    if (begin === undefined) return undefined
-    const capture = (): Answer => begin.bind(undefined, new TokenRun(context, this.#calls))
-    return { kind: 'run', capture }
+    // Also those with invalid ids, as it is not known what the endpoint would do with them.
+    const asking = context.messages.filter(
+      ({ id, method }) => id !== undefined && typeof method === 'string'
+    )
+    if (asking.some(message => this.#isKnown(message))) return this.#answerTo(context, asking)
+    const { soleRequest: request } = context
+    return request && this.#beginFor(context, request)
   }
 
   rewrite(context: RequestContext): void {
@@ -83,9 +84,7 @@ export class ResumeTokens implements Feature {
 
   answerKept(context: RequestContext, kept: KeptValue): Answer | undefined {
     const call = keptCallIn(kept)
-    return call?.scope === context.scopeOf()
-      ? () => this.#giveKept(context, call, new TokenRun(context, this.#calls))
-      : undefined
+    return call?.scope === context.scopeOf() ? () => this.#giveKept(context, call) : undefined
   }
 
   counts(): FeatureCounts {
@@ -113,31 +112,26 @@ export class ResumeTokens implements Feature {
     this.#store.close()
   }
 
-  /** Answers a POST in the endpoint's place, whoever sent it; `undefined`: it is not for us. */
-  #answerFor(post: RequestContext): (() => void) | undefined {
-    const { messages, isBatch } = post
-    // Also those with invalid ids, as it is not known what the endpoint would do with them.
-    const asking = messages.filter(
-      ({ id, method }) => id !== undefined && typeof method === 'string'
-    )
-    if (!asking.some(message => this.#isKnown(message))) return undefined
+  /** Answers a POST in the endpoint's place, whoever sent it. */
+  #answerTo(post: RequestContext, asking: readonly Message[]): Worker {
+    const { isBatch, soleRequest: request } = post
     // It is answered here, so the endpoint's own check of the origin does not run.
-    if (post.isForeign) return () => refuseAndCount(post, 403, 'foreign-origin')
-    if (isBatch) return () => this.#refuseBatch(post, asking)
-    return post.soleRequest === undefined ? () => this.#refuseId(post) : undefined
+    if (post.isForeign)
+      return { kind: 'answer', answer: () => refuseAndCount(post, 403, 'foreign-origin') }
+    if (isBatch) return { kind: 'answer', answer: () => this.#refuseBatch(post, asking) }
+    if (request === undefined) return { kind: 'answer', answer: () => this.#refuseId(post) }
+    return { kind: 'reply', answer: () => this.#resume(post, request) }
   }
 
-  /** Makes a request wait for a call, if no other route answers; `undefined`: the endpoint's. */
-  #beginFor(post: RequestContext): ((run: TokenRun) => void) | undefined {
-    const { owner, session, soleRequest: request } = post
-    if (request === undefined) return undefined
-    if (this.#isKnown(request)) return run => this.#resume(post, request, run)
+  /** Begins a call, for which its request waits; `undefined`: it is the endpoint's alone. */
+  #beginFor(post: RequestContext, request: RequestMessage): Worker | undefined {
+    const { owner, session } = post
     if (this.#calls.parts.isClosing) return undefined
     const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }
     const facts = this.#calls.admit(request, place, post.text)
-    return facts && (run => this.#begin(post, request, facts, ask, run))
+    return facts && { kind: 'run', capture: () => this.#begin(post, request, facts, ask) }
   }
 
   #isKnown(message: Message): boolean {
@@ -149,11 +143,11 @@ export class ResumeTokens implements Feature {
   }
 
   /** By the kept answer of a call whose instance has gone. */
-  #giveKept(post: RequestContext, kept: KeptCall, run: TokenRun): void {
+  #giveKept(post: RequestContext, kept: KeptCall): void {
     const { soleRequest: request } = post
     if (request === undefined) return this.#refuseId(post)
     const ask = askOf(post.prefer, request)
-    const answered = new HttpReply(run, request, ask.isByHeader)
+    const answered = new HttpReply(post, request, ask.isByHeader)
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
     if (fault === undefined) return answered.answer(kept.answer)
     this.#calls.refuse(request, fault, answered)
@@ -169,30 +163,26 @@ export class ResumeTokens implements Feature {
     return { isByHeader: false, wait: undefined, rounds }
   }
 
-  #begin(
-    post: RequestContext,
-    request: RequestMessage,
-    facts: CallFacts,
-    ask: Ask,
-    run: TokenRun
-  ): void {
+  #begin(post: RequestContext, request: RequestMessage, facts: CallFacts, ask: Ask): Answer {
     const { method } = request
     const { rounds } = ask
     const { store, parts } = this.#calls
     const interim = rounds === undefined ? interimOf(method, revisionOf(post, request)) : comeAgain
     const call = new Call(facts, store, interim)
     call.rounds = rounds
-    parts.debug('%s may be resumed with tokens', method)
-    const reply = new HttpReply(run, request, ask.isByHeader)
-    call.join(undefined, reply, this.#waitOf(call, ask))
-    if (call.stream.isEnded) run.withhold()
-    else run.work(request, call)
+    const run = new TokenRun(post, call, this.#calls)
+    return () => {
+      parts.debug('%s may be resumed with tokens', method)
+      const reply = new HttpReply(post, request, ask.isByHeader, run)
+      call.join(undefined, reply, this.#waitOf(call, ask))
+      run.work(request)
+    }
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
-  #resume(post: RequestContext, request: RequestMessage, run: TokenRun): void {
+  #resume(post: RequestContext, request: RequestMessage): void {
     const ask = askOf(post.prefer, request)
-    const waiting = new HttpReply(run, request, ask.isByHeader)
+    const waiting = new HttpReply(post, request, ask.isByHeader)
     const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)
     if (found === undefined) return
     const token = tokenOf(request)

@@ -37,8 +37,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   readonly #run: Call
   readonly #calls: TokenCalls
   readonly #acceptsEvents: boolean
-  /** `undefined`: the endpoint does not work on the request. */
-  #call: CallWithToken | undefined
+  readonly #call: CallWithToken
   /** The id that the endpoint knows the call by. */
   #askedAs = ''
   /** Set with the head of the endpoint's answer. */
@@ -48,8 +47,9 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   /** Runs once no more of the response is wanted. */
   #patience: Timer | undefined
 
-  constructor(context: RequestContext, calls: TokenCalls) {
+  constructor(context: RequestContext, call: CallWithToken, calls: TokenCalls) {
     this.request = context
+    this.#call = call
     this.#run = new Call(context, undefined, this)
     this.#calls = calls
     this.#acceptsEvents = context.acceptsEvents
@@ -66,18 +66,14 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     return this.#run.response
   }
 
-  /** The request is answered otherwise: the endpoint does not get it. */
-  withhold(): void {
-    this.#run.withhold()
-  }
-
-  get isAsked(): boolean {
-    return this.#call !== undefined
-  }
-
-  work(request: RequestMessage, call: CallWithToken): void {
+  /** Unless its client has gone by now. */
+  work(request: RequestMessage): void {
     const { req, text } = this.request
-    this.#call = call
+    const call = this.#call
+    if (call.stream.isEnded) {
+      this.#run.withhold()
+      return this.response.release()
+    }
     this.#askedAs = nanoid()
     this.response.hear(this)
     // Node forgets the addresses of a socket that is gone, unless they have been read before.
@@ -130,14 +126,14 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   heard(said: WrittenMessage): void {
     const { req, session } = this.request
     const { message } = said
-    if (this.#acceptsEvents) this.#call?.append(said)
+    if (this.#acceptsEvents) this.#call.append(said)
     else if (isRequest(message)) this.#calls.parts.unanswered.tell(req, [message.id], session)
   }
 
   answered(answer: EndpointAnswer): void {
     const { session, owner } = this.request
     const call = this.#call
-    call?.settle(this.#rewritten(answer, call))
+    call.settle(this.#rewritten(answer, call))
     // [MCP] 404 ends the session. The client may have had its answer, so nobody else notices.
     if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
       endSession(this.#calls.parts, session, owner, true)
@@ -150,13 +146,8 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
 
   // ResponseTaker
 
-  take(head: ResponseHead): Capture | undefined {
-    const { res, keyed } = this.request
-    if (this.#call === undefined) {
-      // Middleware in front of us answers in our place.
-      keyed?.settle({ kind: 'lost' })
-      return undefined
-    }
+  take(head: ResponseHead): Capture {
+    const { res } = this.request
     // The head is sent later, when nobody could catch what Node throws at an invalid one.
     validateHead(undefined, head.given)
     const headers: OutgoingHttpHeaders = { ...res.getHeaders() }
@@ -193,7 +184,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   }
 
   get isFull(): boolean {
-    return this.#call?.stream.isFull === true
+    return this.#call.stream.isFull
   }
 
   end(): void {
@@ -205,7 +196,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   abort(): void {
     this.#isOver = true
     if (this.#answer !== undefined) this.#answer.brokenOff()
-    else if (this.#call !== undefined) this.answered({ kind: 'fault', fault: 'endpoint-failed' })
+    else this.answered({ kind: 'fault', fault: 'endpoint-failed' })
     this.#endEarly()
   }
 
@@ -214,8 +205,6 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   }
 
   #begun(status: number, headers: OutgoingHttpHeaders): void {
-    // Middleware in front of us answers over ours: the endpoint has not been asked.
-    if (this.#call === undefined) return
     this.isRefusal = status !== 200
     // It concerns the preference of this request, and not of others that fetch the answer.
     const { 'preference-applied': _applied, ...given } = headers

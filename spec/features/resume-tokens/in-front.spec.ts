@@ -119,6 +119,8 @@ it('what stands in front answers 404 over a request with a token: its session go
   const late = answering.at(-1)!
   late.statusCode = 404
   late.end('late')
+  await response.ended
   call.emit(result(call.message.id, TEXT))
-  expect((await answerOf(response)).result).toEqual(TEXT)
+  const third = await post(url, report(3, { resumeToken }), waiting)
+  expect((await answerOf(third)).result).toEqual(TEXT)
 })
