@@ -43,13 +43,18 @@ type Written<Answer> = Answer extends { readonly message: unknown }
   ? Omit<Answer, 'message'> & { readonly message?: Message | undefined }
   : never
 
+/** An error of ours in the endpoint's place. */
+export function errorAnswer(text: string): WrittenAnswer {
+  return { kind: 'response', requestId: '', text, headers: {} }
+}
+
 export interface AnswerListener {
   /** A notification, or a request of the endpoint. */
   heard(said: WrittenMessage): void
   answered(answer: EndpointAnswer): void
 }
 
-/** Milliseconds for which the end of a body is awaited once the response is there. */
+/** Milliseconds for which its end is awaited once the response is there. */
 const PATIENCE = 1000
 
 export function readAnswer(
@@ -59,22 +64,11 @@ export function readAnswer(
   listener: AnswerListener
 ): void {
   const { statusCode: status = 0, headersDistinct: headers } = response
-  const patience = new Timer(() => response.destroy())
-  const answer = new SoleAnswer({ status, headers }, requestId, limits, {
-    heard: said => listener.heard(said),
-    answered: read => {
-      patience.start(PATIENCE)
-      response.resume()
-      listener.answered(read)
-    }
-  })
+  const leave = (): void => void response.destroy()
+  const answer = new SoleAnswer({ status, headers }, requestId, limits, listener, leave)
   response.on('data', (chunk: Buffer) => answer.push(chunk))
   response.once('end', () => answer.end())
-  response.on('error', () => answer.brokenOff())
-  response.once('close', () => {
-    answer.brokenOff()
-    patience.stop()
-  })
+  for (const event of ['error', 'close']) response.on(event, () => answer.brokenOff())
 }
 
 interface Headed {
@@ -91,11 +85,20 @@ export class SoleAnswer implements AnswerSink {
   readonly #messages: EndpointMessages
   #isAnswered = false
   #hasEnded = false
+  readonly #patience: Timer
 
-  constructor(head: Headed, requestId: string, limits: AnswerLimits, listener: AnswerListener) {
+  /** @param leave called if it has been answered, and does not end. */
+  constructor(
+    head: Headed,
+    requestId: string,
+    limits: AnswerLimits,
+    listener: AnswerListener,
+    leave: () => void
+  ) {
     this.#head = head
     this.#requestId = requestId
     this.#listener = listener
+    this.#patience = new Timer(leave)
     this.#messages = new EndpointMessages(this, limits)
     this.#messages.head({
       status: head.status,
@@ -103,9 +106,9 @@ export class SoleAnswer implements AnswerSink {
     })
   }
 
-  /** No more of it is wanted. */
-  get isAnswered(): boolean {
-    return this.#isAnswered
+  /** No more of it is wanted, and it is given time to end. */
+  get isEnding(): boolean {
+    return this.#isAnswered && !this.#hasEnded
   }
 
   /** The memory of `bytes` may be reused after the call. */
@@ -117,7 +120,7 @@ export class SoleAnswer implements AnswerSink {
   }
 
   end(): void {
-    this.#hasEnded = true
+    this.#over()
     if (this.#isAnswered) return
     this.#messages.end()
     if (!this.#messages.isBody) this.failed('no-response')
@@ -127,6 +130,7 @@ export class SoleAnswer implements AnswerSink {
   brokenOff(): void {
     // A body that has come whole may have to be decoded.
     if (this.#hasEnded) return
+    this.#over()
     this.failed('no-response')
     this.#messages.drop()
   }
@@ -165,7 +169,13 @@ export class SoleAnswer implements AnswerSink {
   #answered(answer: EndpointAnswer): void {
     if (this.#isAnswered) return
     this.#isAnswered = true
+    if (!this.#hasEnded) this.#patience.start(PATIENCE)
     this.#listener.answered(answer)
+  }
+
+  #over(): void {
+    this.#hasEnded = true
+    this.#patience.stop()
   }
 }
 

@@ -7,14 +7,34 @@ import type { WrittenMessage } from '../../protocol/json-splice.js'
 import { SoleReader } from '../../readers/sole-reader.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Producer } from '../../streams/stream-types.js'
-import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
+import type { EndpointAnswer, WrittenAnswer } from '../../endpoint/endpoint-answer.js'
 import { type CallHost, CallLog } from './call-log.js'
 import type { CallFacts } from './token-request.js'
-import { type CallAnswer, type CallReply, refusalFor } from './call-reply.js'
 import type { InterimResult } from './interim-result.js'
-import type { ResumeTokenFault } from './token-fault.js'
+import { refusalFor, type ResumeTokenFault } from './token-fault.js'
 import { now } from '../../protocol/clock.js'
 import { Timer } from '../../streams/timer.js'
+
+export type CallAnswer = WrittenAnswer | { readonly kind: 'interim'; readonly result: string }
+
+/** How one request is answered that waits for a call, over HTTP or on another wire. */
+export interface CallReply {
+  readonly requestId: RequestId
+  readonly req: IncomingMessage | undefined
+  readonly acceptsEvents: boolean
+  /** The client has its answer, or has gone. */
+  readonly isOver: boolean
+  /** Its client does not take what has been sent. */
+  readonly isFull: boolean
+  /** Whether the client could reach this process with another request. */
+  readonly mayComeBack: boolean
+  /** It has passed on requests that are open, or the endpoint has begun to refuse it. */
+  readonly mustStay: boolean
+  /** `onGone`: the client left before its answer; `onDrain`: it has read what it was sent. */
+  watch(onGone: (isCancelled: boolean) => void, onDrain: () => void): void
+  send(said: WrittenMessage): void
+  answer(answer: CallAnswer): void
+}
 
 /** The endpoint, while it works on a call. */
 export interface CallEndpoint {
@@ -256,8 +276,7 @@ export class Call extends SoleReader implements Producer {
     this.#stopWaiting()
     // The client has no token to come back with, so the endpoint sees that the client has gone.
     const isLost = step.token === undefined && step.answeredWith === undefined
-    // A kept reply is gone only if its key was cancelled, or was not sent again in time.
-    if (isCancelled || (isLost && reply.isKept)) this.cancel(reply.req)
+    if (isCancelled) this.cancel(reply.req)
     else if (isLost) this.stream.abandon()
     else this.#rest()
   }

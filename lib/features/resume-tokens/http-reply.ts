@@ -21,7 +21,8 @@ import { Answerer, type Header, JSON_HEADERS } from '../../endpoint/answerer.js'
 import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { applyPreference, withdrawPreference } from '../../endpoint/stream-headers.js'
-import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
+import type { CallAnswer, CallReply } from './call.js'
+import { faultAnswer } from './call-log.js'
 import { progressTokenOf, withProgressToken } from './token-request.js'
 import type { TokenRun } from './token-run.js'
 
@@ -69,11 +70,6 @@ export class HttpReply implements CallReply, Producer {
       applyPreference(context, { res, methods: res })
     }
     keyed.runs({ release: () => this.gone(), detach: () => this.#detach() })
-  }
-
-  /** Recorded for a repeated request (`Idempotency-Key`), even if the client has gone. */
-  get isKept(): boolean {
-    return this.#isKept
   }
 
   /** The client has its answer, or has gone. */
@@ -174,7 +170,6 @@ export class HttpReply implements CallReply, Producer {
     this.#guarded(() => {
       if (this.#takesHead) this.#client.answer(status, headers, answer)
     })
-    this.#over()
   }
 
   /** Sends the last event, with the answer, behind others. */
@@ -192,15 +187,14 @@ export class HttpReply implements CallReply, Producer {
         instance.connections.outgoing.write(sink, owner, { key: undefined, parts: [block] })
       }
     })
-    this.#over()
   }
 
   /** The client has gone for good; `isCancelled`: it has cancelled the call. */
   gone(isCancelled = false): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#onGone(isCancelled)
-    this.#over()
+    // A first request is gone with its key only if that was cancelled, or not sent again in time.
+    this.#onGone(isCancelled || (this.#isKept && this.#run !== undefined))
   }
 
   /** The answer cannot be asked for again after all. */
@@ -212,12 +206,6 @@ export class HttpReply implements CallReply, Producer {
   /** What may be resumed, or asked for again, outlives its socket. */
   #closed(): void {
     if (!this.#isKept && this.#client.stream === undefined) this.gone()
-  }
-
-  #over(): void {
-    // Its stream has yet to end, and calls `release` then.
-    if (this.#client.stream !== undefined && !this.#client.stream.isEnded) return
-    this.#client.stopProgress()
   }
 
   /** Writes outside of any handler, where an error that is thrown would end the process. */
@@ -301,7 +289,6 @@ export class HttpReply implements CallReply, Producer {
   release(): void {
     const { stream } = this.#client
     this.#client.stopProgress()
-    if (this.#isOver) return this.#over()
     this.gone(stream?.state === 'cancelled' && !stream.isEphemeral)
   }
 }

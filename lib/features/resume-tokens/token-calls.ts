@@ -2,10 +2,9 @@
 import type { Message, RequestMessage } from '../../protocol/json-rpc.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import { type Ask, askOf, asksForTokens, type CallFacts, parametersOf } from './token-request.js'
-import { type CallReply, refusalFor } from './call-reply.js'
 import { CallStore, type CallStoreLimits } from './call-store.js'
-import type { Call } from './call.js'
-import type { ResumeTokenFault } from './token-fault.js'
+import type { Call, CallReply } from './call.js'
+import { refusalFor, type ResumeTokenFault } from './token-fault.js'
 import type { DurationHints } from './duration-hints.js'
 
 export type CallPlace = Pick<CallFacts, 'owner' | 'sessionId' | 'scope'>

@@ -1,4 +1,5 @@
 // The reasons for which a resume token is refused. None says anything about another client's call.
+import { errorAnswer, type WrittenAnswer } from '../../endpoint/endpoint-answer.js'
 import { errorResponse, INVALID_PARAMS, type RequestId } from '../../protocol/json-rpc.js'
 
 /**
@@ -47,4 +48,9 @@ export function refusalOf(id: RequestId | null, reason: ResumeTokenFault): strin
     message: tokenFaultMessage(reason),
     data: { reason }
   })
+}
+
+/** The same as the answer to a call. */
+export function refusalFor(fault: ResumeTokenFault): WrittenAnswer {
+  return errorAnswer(refusalOf('', fault))
 }

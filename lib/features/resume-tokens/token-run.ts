@@ -5,7 +5,6 @@ import { nanoid } from 'nanoid'
 import { cancellation, isRequest, type RequestMessage } from '../../protocol/json-rpc.js'
 import { spliceJson, type WrittenMessage } from '../../protocol/json-splice.js'
 import { withoutAsync } from '../../protocol/prefer.js'
-import { Timer } from '../../streams/timer.js'
 import type { Capture, ResponseTaker } from '../../http/capture-types.js'
 import type { LateHead, ResponseHead } from '../../http/captured-head.js'
 import { isUtf8, replaceBody, replaceHeader } from '../../http/request-body.js'
@@ -29,9 +28,6 @@ import { endpointRequest } from './token-request.js'
 /** What servers, those of the official SDKs among them, require in `Accept`. */
 const BOTH = ['application/json', 'text/event-stream']
 
-/** Milliseconds for which an endpoint may go on with its response once it has answered. */
-const PATIENCE = 1000
-
 export class TokenRun implements Capture, AnswerListener, CallEndpoint, ResponseTaker {
   readonly request: RequestContext
   readonly #run: Call
@@ -43,9 +39,6 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   /** Set with the head of the endpoint's answer. */
   #answer: SoleAnswer | undefined
   isRefusal = false
-  #isOver = false
-  /** Runs once no more of the response is wanted. */
-  #patience: Timer | undefined
 
   constructor(context: RequestContext, call: CallWithToken, calls: TokenCalls) {
     this.request = context
@@ -106,11 +99,9 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
 
   /** An endpoint that has answered is given time to end its response. */
   callEnded(): void {
-    const isEnding = this.#answer?.isAnswered === true && !this.#isOver
+    const isEnding = this.#answer?.isEnding === true
     this.#answer?.drop()
-    if (!isEnding) return this.response.release()
-    this.#patience = new Timer(() => this.response.release())
-    this.#patience.start(PATIENCE)
+    if (!isEnding) this.response.release()
   }
 
   cancelled(by: IncomingMessage = this.request.req): void {
@@ -188,16 +179,14 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   }
 
   end(): void {
-    this.#isOver = true
     this.#answer?.end()
-    this.#endEarly()
+    this.#over()
   }
 
   abort(): void {
-    this.#isOver = true
     if (this.#answer !== undefined) this.#answer.brokenOff()
     else this.answered({ kind: 'fault', fault: 'endpoint-failed' })
-    this.#endEarly()
+    this.#over()
   }
 
   connectionClosed(): void {
@@ -211,12 +200,11 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     const { instance, owner } = this.request
     const limit = this.#calls.settings.limits.maxCallBytes
     const limits = { event: limit, body: limit, budget: instance.table.budget, owner }
-    this.#answer = new SoleAnswer({ status, headers: given }, this.#askedAs, limits, this)
+    const leave = (): void => this.response.release()
+    this.#answer = new SoleAnswer({ status, headers: given }, this.#askedAs, limits, this, leave)
   }
 
-  #endEarly(): void {
-    if (this.#patience === undefined) return
-    this.#patience.stop()
-    this.response.release()
+  #over(): void {
+    if (this.#call.stream.isEnded) this.response.release()
   }
 }

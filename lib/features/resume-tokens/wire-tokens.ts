@@ -27,10 +27,10 @@ import {
 } from './token-request.js'
 import { hinted } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
-import { Call, type CallEndpoint } from './call.js'
+import { Call, type CallAnswer, type CallEndpoint, type CallReply } from './call.js'
 import { type CallPlace, type TokenCalls, waitOf } from './token-calls.js'
 import { refusalOf } from './token-fault.js'
-import { type CallAnswer, type CallReply, faultAnswer } from './call-reply.js'
+import { faultAnswer } from './call-log.js'
 
 /** One for all wires, so that a token is good on any; no HTTP header can carry it. */
 const ON_WIRES = '\0wires'
@@ -303,7 +303,6 @@ class WireReply implements CallReply {
   readonly req = undefined
   /** A wire can carry messages at any time. */
   readonly acceptsEvents = true
-  readonly isKept = false
   isOver = false
   /** While the process ends, the wire closes once the request has been answered. */
   readonly mayComeBack = false
