@@ -4,14 +4,7 @@ import { revisionIn } from '../../protocol/envelope.js'
 import { isRequestId, type Message, type RequestMessage } from '../../protocol/json-rpc.js'
 import { isStateless } from '../../protocol/revisions.js'
 import { declaresStreams } from '../../protocol/stream-messages.js'
-import type {
-  Answer,
-  Feature,
-  FeatureCounts,
-  Fullness,
-  Named,
-  Worker
-} from '../../endpoint/feature.js'
+import type { Answer, Feature, Named, Worker } from '../../endpoint/feature.js'
 import type { Triggers } from '../../endpoint/triggers.js'
 import type { KeptValue } from '../../streams/directory.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
@@ -28,7 +21,6 @@ import {
   tokenOf,
   whyAnother
 } from './token-request.js'
-import type { CallStore } from './call-store.js'
 import { addHints } from './duration-hints.js'
 import {
   comeAgain,
@@ -44,23 +36,14 @@ import { refusalOf } from './token-fault.js'
 import { TokenRun } from './token-run.js'
 import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 
-export class ResumeTokens implements Feature {
+export class ResumeTokens extends TokenCalls implements Feature {
   readonly triggers: Triggers
-  readonly onWires: { readonly tokens: TokenCalls }
-  readonly #calls: TokenCalls
+  readonly onWires = { tokens: this }
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
+    super(parts, settings)
     this.triggers = triggersFor(settings)
-    this.#calls = new TokenCalls(parts, settings)
-    this.onWires = { tokens: this.#calls }
-    parts.outcomes.add(outcome => this.#store.noteOutcome(outcome))
   }
-
-  get #store(): CallStore {
-    return this.#calls.store
-  }
-
-  // Feature
 
   namedBy(_context: RequestContext, message: Message): Named | undefined {
     const name = tokenOf(message)
@@ -78,38 +61,13 @@ export class ResumeTokens implements Feature {
   }
 
   rewrite(context: RequestContext): void {
-    const { hints, limits } = this.#calls.settings
+    const { hints, limits } = this.settings
     if (hints.size > 0) addHints(context, hints, limits.maxCallBytes)
   }
 
   answerKept(context: RequestContext, kept: KeptValue): Answer | undefined {
     const call = keptCallIn(kept)
     return call?.scope === context.scopeOf() ? () => this.#giveKept(context, call) : undefined
-  }
-
-  counts(): FeatureCounts {
-    return this.#store.counts()
-  }
-
-  fullness(): { readonly calls: Fullness } {
-    const { bytes } = this.#store.counts()
-    return { calls: { used: bytes, max: this.#store.maxBytes } }
-  }
-
-  beginClosing(comesBackWithin: number): void {
-    this.#store.keepSince(comesBackWithin)
-  }
-
-  abandonAfter(milliseconds: number): void {
-    this.#store.beginClosing(milliseconds)
-  }
-
-  whenIdle(): Promise<void> | undefined {
-    return this.#store.whenIdle()
-  }
-
-  expire(): void {
-    this.#store.close()
   }
 
   /** Answers a POST in the endpoint's place, whoever sent it. */
@@ -126,16 +84,16 @@ export class ResumeTokens implements Feature {
   /** Begins a call, for which its request waits; `undefined`: it is the endpoint's alone. */
   #beginFor(post: RequestContext, request: RequestMessage): Worker | undefined {
     const { owner, session } = post
-    if (this.#calls.parts.isClosing) return undefined
-    const ask = this.#calls.askOf(request, post.prefer) ?? this.#shedding(post, request)
+    if (this.parts.isClosing) return undefined
+    const ask = this.askOf(request, post.prefer) ?? this.#shedding(post, request)
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }
-    const facts = this.#calls.admit(request, place, post.text)
+    const facts = this.admit(request, place, post.text)
     return facts && { kind: 'run', capture: () => this.#begin(post, request, facts, ask) }
   }
 
   #isKnown(message: Message): boolean {
-    const { areOn, shedAfter } = this.#calls.settings
+    const { areOn, shedAfter } = this.settings
     return (
       (areOn && hasToken(message)) ||
       (shedAfter !== null && requestStateOf(message)?.kind === 'call')
@@ -150,12 +108,12 @@ export class ResumeTokens implements Feature {
     const answered = new HttpReply(post, request, ask.isByHeader)
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
     if (fault === undefined) return answered.answer(kept.answer)
-    this.#calls.refuse(request, fault, answered)
+    this.refuse(request, fault, answered)
   }
 
   /** For a request of 2026-07-28 whose client is told to send it again (`requestState`). */
   #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
-    if (this.#calls.settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
+    if (this.settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
       return undefined
     if (!isStateless(revisionOf(post, request)) || declaresStreams(request)) return undefined
     const state = requestStateOf(request)
@@ -166,11 +124,11 @@ export class ResumeTokens implements Feature {
   #begin(post: RequestContext, request: RequestMessage, facts: CallFacts, ask: Ask): Answer {
     const { method } = request
     const { rounds } = ask
-    const { store, parts } = this.#calls
+    const { parts } = this
     const interim = rounds === undefined ? interimOf(method, revisionOf(post, request)) : comeAgain
-    const call = new Call(facts, store, interim)
+    const call = new Call(facts, this, interim)
     call.rounds = rounds
-    const run = new TokenRun(post, call, this.#calls)
+    const run = new TokenRun(post, call, this)
     return () => {
       parts.debug('%s may be resumed with tokens', method)
       const reply = new HttpReply(post, request, ask.isByHeader, run)
@@ -183,7 +141,7 @@ export class ResumeTokens implements Feature {
   #resume(post: RequestContext, request: RequestMessage): void {
     const ask = askOf(post.prefer, request)
     const waiting = new HttpReply(post, request, ask.isByHeader)
-    const found = this.#calls.find(request, post.scopeOf(), post.text, waiting)
+    const found = this.callFor(request, post.scopeOf(), post.text, waiting)
     if (found === undefined) return
     const token = tokenOf(request)
     // A request with the token before asks again for a lost answer: it is no new round.
@@ -193,21 +151,21 @@ export class ResumeTokens implements Feature {
 
   #refuseId({ res, messages }: RequestContext): void {
     const [request = {}] = messages
-    this.#calls.refuse(request, 'token-invalid')
+    this.refuse(request, 'token-invalid')
     answerJson(res, 200, refusalOf(null, 'token-invalid'))
   }
 
   /** After so many rounds, its client would not send it again: it waits with its connection. */
   #waitOf(call: Call, ask: Ask): number {
     const { rounds } = call
-    if (rounds === undefined) return waitOf(this.#calls.settings, ask)
-    return rounds < MOST_ROUNDS ? (this.#calls.settings.shedAfter ?? 0) : LONGEST_TIMEOUT
+    if (rounds === undefined) return waitOf(this.settings, ask)
+    return rounds < MOST_ROUNDS ? (this.settings.shedAfter ?? 0) : LONGEST_TIMEOUT
   }
 
   /** Refuses a batch (2025-03-26) as a whole: the endpoint cannot be given a part of it. */
   #refuseBatch({ res }: RequestContext, asking: readonly Message[]): void {
     const reason = 'token-in-batch'
-    this.#calls.parts.count('refused', undefined, reason)
+    this.parts.count('refused', undefined, reason)
     answerJson(
       res,
       200,

@@ -160,9 +160,9 @@ export class SessionTokens {
   }
 
   #begin(request: RequestMessage, facts: CallFacts, ask: Ask, extra: unknown): void {
-    const { store, settings, parts } = this.#tokens
+    const { settings, parts } = this.#tokens
     const { method } = request
-    const call = new Call(facts, store, interimOf(method, revisionIn(request)))
+    const call = new Call(facts, this.#tokens, interimOf(method, revisionIn(request)))
     parts.debug('%s on a wire may be resumed with tokens', method)
     const asked = new WireCall(call, this.#host)
     this.#calls.set(asked.requestId, asked)
@@ -183,7 +183,7 @@ export class SessionTokens {
       return void this.#host.sendToClient(INVALID, undefined).catch(() => undefined)
     }
     const reply = this.#replyTo(request)
-    const found = this.#tokens.find(request, this.#place.scope, undefined, reply)
+    const found = this.#tokens.callFor(request, this.#place.scope, undefined, reply)
     found?.join(tokenOf(request), reply, waitOf(settings, askOf(undefined, request)))
   }
 
