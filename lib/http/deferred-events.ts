@@ -6,7 +6,6 @@ import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
 import {
   type EventInterceptor,
-  type Front,
   HELD_REQUEST_EVENTS,
   type PatchedResponse,
   REQUEST_EVENTS
@@ -29,7 +28,6 @@ type AnyFunction = (...args: never[]) => unknown
 
 /** As others patch `emit`, `on` and `off` where we and they meet: what traces requests does. */
 const NATIVE = { ...EventEmitter.prototype }
-const NO_LISTENERS: readonly unknown[] = []
 const NONE: readonly string[] = []
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 
@@ -45,8 +43,6 @@ export class DeferredEvents implements EventInterceptor {
   #isClosed = false
   /** Listeners from in front of us, which hear the socket. So few that a set would be larger. */
   #inFront: readonly unknown[]
-  /** Some of them are on the request, which is rare. */
-  readonly #isRequestHeard: boolean
   #heldRequestEvents: readonly string[] = NONE
   #isRequestPatched = false
   /** The stream is over, and the response on the wire: those behind us hear of its end with it. */
@@ -61,14 +57,15 @@ export class DeferredEvents implements EventInterceptor {
     req: IncomingMessage,
     patched: PatchedResponse,
     host: DeferredEventsHost,
-    front: Front
+    front: readonly unknown[]
   ) {
     this.#req = req
     this.#patched = patched
     this.#host = host
-    this.#isRequestHeard = front.isRequestHeard
-    this.#inFront = front.listeners
-    if (front.isToHearRequest) this.#patchRequest()
+    this.#inFront = front
+    // Who reads the body is told in the context in which they ask only where all of it has come.
+    const isHeard = (event: string): boolean => this.#isHeardInFront(event)
+    if (!req.complete || REQUEST_EVENTS.some(isHeard)) this.#patchRequest()
   }
 
   get isHolding(): boolean {
@@ -178,14 +175,16 @@ export class DeferredEvents implements EventInterceptor {
     req.emit = emit as IncomingMessage['emit']
   }
 
+  #isHeardInFront(event: string): boolean {
+    return this.#req.rawListeners(event).some(listener => this.#inFront.includes(listener))
+  }
+
   #emitOnRequest(emit: IncomingMessage['emit'], event: string, args: unknown[]): boolean {
     const req = this.#req
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
     if (!REQUEST_EVENTS.includes(event)) return emitAll()
     const isInside = this.#host.isInsideHandler()
-    const listeners = this.#isRequestHeard ? req.rawListeners(event) : NO_LISTENERS
-    if (!listeners.some(listener => this.#inFront.includes(listener)))
-      return isInside ? emitAll() : this.#host.runInside(emitAll)
+    if (!this.#isHeardInFront(event)) return isInside ? emitAll() : this.#host.runInside(emitAll)
     const hasCalled = this.#call(req, event, args, true)
     return this.#call(req, event, args, false) || hasCalled
   }
