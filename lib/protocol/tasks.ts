@@ -21,7 +21,7 @@ export const TASK_METHODS = [
 export type TaskMethod = (typeof TASK_METHODS)[number]
 
 export function taskMethodOf({ method }: Message): TaskMethod | undefined {
-  return TASK_METHODS.find(name => name === method)
+  return TASK_METHODS[TASK_METHODS.indexOf(method as TaskMethod)]
 }
 
 /** Whether a request of 2026-07-28 declares the extension; it does so for itself alone. */

@@ -19,7 +19,9 @@ export interface OutgoingAnswer {
 }
 
 export function sizeOf({ parts }: OutgoingAnswer): number {
-  return parts.reduce((size, { length }) => size + length, 0)
+  let size = 0
+  for (const { length } of parts) size += length
+  return size
 }
 
 /** Characters from which on it is worth while to share them. */

@@ -23,7 +23,7 @@ import type { RequestContext } from '../../endpoint/request-context.js'
 import { applyPreference, withdrawPreference } from '../../endpoint/stream-headers.js'
 import type { CallAnswer, CallReply } from './call.js'
 import { faultAnswer } from './call-log.js'
-import { progressTokenOf, withProgressToken } from './token-request.js'
+import { type Ask, withProgressToken } from './token-request.js'
 import type { TokenRun } from './token-run.js'
 
 const NOTHING = (): void => undefined
@@ -32,9 +32,7 @@ export class HttpReply implements CallReply, Producer {
   readonly req: IncomingMessage
   readonly requestId: RequestId
   readonly acceptsEvents: boolean
-  /** It asked by `Prefer`, so the response says `Preference-Applied`. */
-  readonly #isAskedByHeader: boolean
-  readonly #progressToken: unknown
+  readonly #ask: Ask
   readonly #context: RequestContext
   readonly #run: TokenRun | undefined
   /** Its client may send the request again, under its key. */
@@ -48,18 +46,12 @@ export class HttpReply implements CallReply, Producer {
   #onDrain = NOTHING
 
   /** @param run the endpoint at work on this request; `undefined`: it does not get it. */
-  constructor(
-    context: RequestContext,
-    request: RequestMessage,
-    isAskedByHeader: boolean,
-    run?: TokenRun
-  ) {
+  constructor(context: RequestContext, request: RequestMessage, ask: Ask, run?: TokenRun) {
     const { instance, req, res, acceptsEvents, keyed } = context
     this.req = req
     this.requestId = request.id
     this.acceptsEvents = acceptsEvents
-    this.#isAskedByHeader = isAskedByHeader
-    this.#progressToken = progressTokenOf(request)
+    this.#ask = ask
     this.#run = run
     this.#context = context
     this.#isKept = keyed !== undefined
@@ -105,7 +97,7 @@ export class HttpReply implements CallReply, Producer {
   }
 
   send({ message, text }: WrittenMessage): void {
-    const own = withProgressToken(message, this.#progressToken)
+    const own = withProgressToken(message, this.#ask.progressToken)
     if (own === undefined || this.#isOver) return
     this.#guarded(() => {
       if (!this.#hasEvents) this.#begin()
@@ -144,7 +136,7 @@ export class HttpReply implements CallReply, Producer {
 
   #giveJson(json: string, headers: Header[] = [], kept?: KeptText): void {
     const { instance, res } = this.#context
-    if (this.#isAskedByHeader) {
+    if (this.#ask.isByHeader) {
       const applied = stringOf(res.getHeader('Preference-Applied')) ?? ''
       const all = applied === '' ? ASYNC_PREFERENCE : `${applied}, ${ASYNC_PREFERENCE}`
       headers.push(['Preference-Applied', all])

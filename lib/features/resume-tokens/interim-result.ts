@@ -47,7 +47,7 @@ export const SHED_METHODS = ['tools/call', 'prompts/get', 'resources/read']
 export const MOST_ROUNDS = 9
 
 /** What we wrote: the token of a call, or the endpoint's own state with the rounds so far. */
-type RequestState =
+export type RequestState =
   | { readonly kind: 'call'; readonly token: string }
   | { readonly kind: 'endpoint'; readonly rounds: number; readonly state: string | undefined }
 

@@ -12,24 +12,9 @@ import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { answerJson } from '../../http/reply.js'
 import { type KeptCall, keptCallIn } from './call-log.js'
-import {
-  type Ask,
-  askOf,
-  type CallFacts,
-  hasToken,
-  TOKEN_META,
-  tokenOf,
-  whyAnother
-} from './token-request.js'
+import { type Ask, askOf, type CallFacts, TOKEN_META, whyAnother } from './token-request.js'
 import { addHints } from './duration-hints.js'
-import {
-  comeAgain,
-  interimOf,
-  mayBeShed,
-  MOST_ROUNDS,
-  requestStateOf,
-  SHED_METHODS
-} from './interim-result.js'
+import { comeAgain, interimOf, mayBeShed, MOST_ROUNDS, SHED_METHODS } from './interim-result.js'
 import { HttpReply } from './http-reply.js'
 import { Call } from './call.js'
 import { refusalOf } from './token-fault.js'
@@ -46,7 +31,7 @@ export class ResumeTokens extends TokenCalls implements Feature {
   }
 
   namedBy(_context: RequestContext, message: Message): Named | undefined {
-    const name = tokenOf(message)
+    const { token: name } = askOf(message)
     return name === undefined ? undefined : { kind: 'token', name }
   }
 
@@ -55,9 +40,12 @@ export class ResumeTokens extends TokenCalls implements Feature {
     const asking = context.messages.filter(
       ({ id, method }) => id !== undefined && typeof method === 'string'
     )
-    if (asking.some(message => this.#isKnown(message))) return this.#answerTo(context, asking)
+    const asks = asking.map(message => askOf(message, context.prefer))
+    const [ask] = asks
+    if (ask === undefined) return undefined
+    if (asks.some(one => this.#isKnown(one))) return this.#answerTo(context, asking, ask)
     const { soleRequest: request } = context
-    return request && this.#beginFor(context, request)
+    return request && this.#beginFor(context, request, ask)
   }
 
   rewrite(context: RequestContext): void {
@@ -71,54 +59,49 @@ export class ResumeTokens extends TokenCalls implements Feature {
   }
 
   /** Answers a POST in the endpoint's place, whoever sent it. */
-  #answerTo(post: RequestContext, asking: readonly Message[]): Worker {
+  #answerTo(post: RequestContext, asking: readonly Message[], ask: Ask): Worker {
     const { isBatch, soleRequest: request } = post
     // It is answered here, so the endpoint's own check of the origin does not run.
     if (post.isForeign)
       return { kind: 'answer', answer: () => refuseAndCount(post, 403, 'foreign-origin') }
     if (isBatch) return { kind: 'answer', answer: () => this.#refuseBatch(post, asking) }
     if (request === undefined) return { kind: 'answer', answer: () => this.#refuseId(post) }
-    return { kind: 'reply', answer: () => this.#resume(post, request) }
+    return { kind: 'reply', answer: () => this.#resume(post, request, ask) }
   }
 
   /** Begins a call, for which its request waits; `undefined`: it is the endpoint's alone. */
-  #beginFor(post: RequestContext, request: RequestMessage): Worker | undefined {
+  #beginFor(post: RequestContext, request: RequestMessage, said: Ask): Worker | undefined {
     const { owner, session } = post
     if (this.parts.isClosing) return undefined
-    const ask = this.askOf(request, post.prefer) ?? this.#shedding(post, request)
+    const ask = this.offersTokens(request, said) ? said : this.#shedding(post, request, said)
     if (ask === undefined) return undefined
     const place = { owner, sessionId: session, scope: post.scopeOf() }
     const facts = this.admit(request, place, post.text)
     return facts && { kind: 'run', capture: () => this.#begin(post, request, facts, ask) }
   }
 
-  #isKnown(message: Message): boolean {
+  #isKnown({ hasToken, state }: Ask): boolean {
     const { areOn, shedAfter } = this.settings
-    return (
-      (areOn && hasToken(message)) ||
-      (shedAfter !== null && requestStateOf(message)?.kind === 'call')
-    )
+    return (areOn && hasToken) || (shedAfter !== null && state?.kind === 'call')
   }
 
   /** By the kept answer of a call whose instance has gone. */
   #giveKept(post: RequestContext, kept: KeptCall): void {
     const { soleRequest: request } = post
     if (request === undefined) return this.#refuseId(post)
-    const ask = askOf(post.prefer, request)
-    const answered = new HttpReply(post, request, ask.isByHeader)
+    const answered = new HttpReply(post, request, askOf(request, post.prefer))
     const fault = whyAnother(request, kept, post.scopeOf(), post.text)
     if (fault === undefined) return answered.answer(kept.answer)
     this.refuse(request, fault, answered)
   }
 
   /** For a request of 2026-07-28 whose client is told to send it again (`requestState`). */
-  #shedding(post: RequestContext, request: RequestMessage): Ask | undefined {
+  #shedding(post: RequestContext, request: RequestMessage, ask: Ask): Ask | undefined {
     if (this.settings.shedAfter === null || !mayBeShed(request) || post.prefersStream)
       return undefined
     if (!isStateless(revisionOf(post, request)) || declaresStreams(request)) return undefined
-    const state = requestStateOf(request)
-    const rounds = state?.kind === 'endpoint' ? state.rounds : 0
-    return { isByHeader: false, wait: undefined, rounds }
+    const rounds = ask.state?.kind === 'endpoint' ? ask.state.rounds : 0
+    return { ...ask, isByHeader: false, rounds }
   }
 
   #begin(post: RequestContext, request: RequestMessage, facts: CallFacts, ask: Ask): Answer {
@@ -131,19 +114,18 @@ export class ResumeTokens extends TokenCalls implements Feature {
     const run = new TokenRun(post, call, this)
     return () => {
       parts.debug('%s may be resumed with tokens', method)
-      const reply = new HttpReply(post, request, ask.isByHeader, run)
+      const reply = new HttpReply(post, request, ask, run)
       call.join(undefined, reply, this.#waitOf(call, ask))
       run.work(request)
     }
   }
 
   /** A request with a token never reaches the endpoint: an old token must not run a tool again. */
-  #resume(post: RequestContext, request: RequestMessage): void {
-    const ask = askOf(post.prefer, request)
-    const waiting = new HttpReply(post, request, ask.isByHeader)
-    const found = this.callFor(request, post.scopeOf(), post.text, waiting)
+  #resume(post: RequestContext, request: RequestMessage, ask: Ask): void {
+    const { token } = ask
+    const waiting = new HttpReply(post, request, ask)
+    const found = this.callFor(request, token, post.scopeOf(), post.text, waiting)
     if (found === undefined) return
-    const token = tokenOf(request)
     // A request with the token before asks again for a lost answer: it is no new round.
     if (found.rounds !== undefined && token === found.nextToken) found.rounds++
     found.join(token, waiting, this.#waitOf(found, ask))

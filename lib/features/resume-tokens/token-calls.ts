@@ -11,15 +11,7 @@ import type { Call, CallReply } from './call.js'
 import { type CallHost, keepCall } from './call-log.js'
 import type { DurationHints } from './duration-hints.js'
 import { refusalFor, type ResumeTokenFault } from './token-fault.js'
-import {
-  type Ask,
-  askOf,
-  asksForTokens,
-  type CallFacts,
-  parametersOf,
-  tokenOf,
-  whyAnother
-} from './token-request.js'
+import { type Ask, type CallFacts, parametersOf, whyAnother } from './token-request.js'
 
 interface CallLimits {
   readonly maxCalls: number
@@ -96,12 +88,11 @@ export class TokenCalls implements CallHost<Call> {
     parts.outcomes.add(outcome => this.#noteOutcome(outcome))
   }
 
-  /** How a request asks for tokens; `undefined`: it asks for none, or may not have any. */
-  askOf(request: RequestMessage, prefer: string | undefined): Ask | undefined {
-    const { settings } = this
-    if (!mayGetTokens(settings, request)) return undefined
-    const isOffered = settings.offer === 'always' || asksForTokens(prefer, request)
-    return isOffered ? askOf(prefer, request) : undefined
+  /** Not for `initialize`, whose answer also has the session in its head. */
+  offersTokens({ method }: RequestMessage, { isForTokens }: Ask): boolean {
+    const { methods, offer } = this.settings
+    const isMeant = methods === 'all' ? method !== 'initialize' : methods.has(method)
+    return isMeant && (offer === 'always' || isForTokens)
   }
 
   /** The facts of a new call; `undefined`: there is no room for it, so it gets no tokens. */
@@ -121,11 +112,12 @@ export class TokenCalls implements CallHost<Call> {
   /** `undefined`: `reply` has been given a refusal. */
   callFor(
     request: RequestMessage,
+    token: string | undefined,
     scope: string,
     text: string | undefined,
     reply: CallReply
   ): Call | undefined {
-    const found = this.#find(request, scope, text)
+    const found = this.#find(request, token, scope, text)
     if (typeof found !== 'string') return found
     this.refuse(request, found, reply)
     return undefined
@@ -212,8 +204,12 @@ export class TokenCalls implements CallHost<Call> {
   }
 
   /** A foreign token is treated like one that was never given out, with the same look-ups. */
-  #find(request: RequestMessage, scope: string, text: string | undefined): Call | ResumeTokenFault {
-    const token = tokenOf(request) ?? ''
+  #find(
+    request: RequestMessage,
+    token = '',
+    scope: string,
+    text: string | undefined
+  ): Call | ResumeTokenFault {
     const call = this.#byToken.get(token)
     // A look-up in the registry expires what is out of date, and with it this token.
     const isKept =
@@ -278,14 +274,6 @@ export class TokenCalls implements CallHost<Call> {
 
 /** The longest wait in milliseconds: the timeout of official clients for a request. */
 const LONGEST_WAIT = 60_000
-
-/** Not `initialize`, whose answer also has the session in its head. */
-function mayGetTokens(
-  { methods }: ResumeTokensSettings,
-  { method }: Message & { readonly method: string }
-): boolean {
-  return methods === 'all' ? method !== 'initialize' : methods.has(method)
-}
 
 /** Milliseconds for which a request waits. */
 export function waitOf({ after }: ResumeTokensSettings, { wait }: Ask): number {

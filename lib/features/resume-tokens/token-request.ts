@@ -1,11 +1,11 @@
 // What a request says about resume tokens, and the same request without it.
 import { isComparable } from '../../protocol/json-bounds.js'
-import { metaOf as metaIn } from '../../protocol/envelope.js'
+import { metaOf } from '../../protocol/envelope.js'
 import { hashOf } from '../../access/guards.js'
 import { isObject, isRequest, type Message, paramsOf } from '../../protocol/json-rpc.js'
 import { longNumbers, partsOf } from '../../protocol/json-text.js'
 import { respondAsync } from '../../protocol/prefer.js'
-import { requestStateOf, withEndpointState } from './interim-result.js'
+import { type RequestState, requestStateOf, withEndpointState } from './interim-result.js'
 import type { ResumeTokenFault } from './token-fault.js'
 
 /** What a request must have in common with the one that began the call. */
@@ -28,41 +28,37 @@ const PROGRESS = 'progressToken'
 /** Members of `_meta` that ask for tokens, or have one. */
 export const TOKEN_META = [TOKEN, WAIT]
 
-export function hasToken(message: Message): boolean {
-  const token = metaOf(message)[TOKEN]
-  return token !== undefined && token !== null
-}
-
-/** The token in `_meta`, or from 2026-07-28 on in `requestState`; `undefined`: no string. */
-export function tokenOf(message: Message): string | undefined {
-  const state = requestStateOf(message)
-  if (state?.kind === 'call') return state.token
-  const token = metaOf(message)[TOKEN]
-  return typeof token === 'string' ? token : undefined
-}
-
+/** What a request says about how it is to be answered. */
 export interface Ask {
+  /** In `_meta`, or from 2026-07-28 on in `requestState`; `undefined`: none that is a string. */
+  readonly token: string | undefined
+  /** There is one in `_meta`, whatever it is. */
+  readonly hasToken: boolean
+  readonly state: RequestState | undefined
+  /** It asks for tokens, by `Prefer: respond-async` (RFC 7240), or by a member of `_meta`. */
+  readonly isForTokens: boolean
   readonly isByHeader: boolean
   readonly wait: number | undefined
+  readonly progressToken: unknown
   /** How often a client that knows no tokens has been told by `requestState` to come again. */
   readonly rounds?: number
 }
 
-/** By `Prefer: respond-async` (RFC 7240), or by a `resumeToken` or a wait in `_meta`. */
-export function asksForTokens(prefer: string | undefined, message: Message): boolean {
-  const meta = metaOf(message)
-  return respondAsync(prefer) !== undefined || TOKEN_META.some(name => Object.hasOwn(meta, name))
-}
-
-export function askOf(prefer: string | undefined, message: Message): Ask {
+export function askOf(message: Message, prefer?: string): Ask {
+  const meta = metaOf(paramsOf(message))
+  const { [TOKEN]: token, [WAIT]: wait } = meta
+  const state = requestStateOf(message)
   const preference = respondAsync(prefer)
-  const wait = metaOf(message)[WAIT]
-  const isTime = typeof wait === 'number' && wait >= 0
-  return { isByHeader: preference !== undefined, wait: isTime ? wait : preference?.wait }
-}
-
-export function progressTokenOf(message: Message): unknown {
-  return metaOf(message)[PROGRESS]
+  const isByHeader = preference !== undefined
+  return {
+    token: state?.kind === 'call' ? state.token : typeof token === 'string' ? token : undefined,
+    hasToken: token !== undefined && token !== null,
+    state,
+    isForTokens: isByHeader || TOKEN_META.some(name => Object.hasOwn(meta, name)),
+    isByHeader,
+    wait: typeof wait === 'number' && wait >= 0 ? wait : preference?.wait,
+    progressToken: meta[PROGRESS]
+  }
 }
 
 /** Progress with the token of a request, `undefined` if it wants none; else the same object. */
@@ -123,10 +119,6 @@ function exactIn(text: string): readonly string[] {
   return partsOf(text, params.valueAt)
     .filter(({ key }) => !OF_ONE_TIME.includes(key))
     .flatMap(({ valueAt, end }) => longNumbers(text.slice(valueAt, end)))
-}
-
-function metaOf(message: Message): Record<string, unknown> {
-  return metaIn(paramsOf(message))
 }
 
 function without(

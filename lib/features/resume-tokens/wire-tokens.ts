@@ -20,10 +20,7 @@ import {
   askOf,
   type CallFacts,
   endpointRequest,
-  hasToken,
-  withProgressToken,
-  progressTokenOf,
-  tokenOf
+  withProgressToken
 } from './token-request.js'
 import { hinted } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
@@ -96,16 +93,17 @@ export class SessionTokens {
   takeFromClient(message: Message, extra: unknown): boolean {
     const { parts, settings } = this.#tokens
     if (message.id === undefined || typeof message.method !== 'string') return false
-    if (hasToken(message)) {
-      this.#resume(message)
+    const ask = askOf(message)
+    if (ask.hasToken) {
+      this.#resume(message, ask)
       return true
     }
     if (!isRequest(message) || parts.isClosing) return false
     const isHinted = message.method === 'tools/list' && settings.hints.size > 0
     if (isHinted && this.#lists.size < MOST_LISTS) this.#lists.add(message.id)
-    const ask = this.#tokens.askOf(message, undefined)
-    const facts = ask && this.#tokens.admit(message, this.#place, undefined)
-    if (ask === undefined || facts === undefined) return false
+    if (!this.#tokens.offersTokens(message, ask)) return false
+    const facts = this.#tokens.admit(message, this.#place, undefined)
+    if (facts === undefined) return false
     this.#begin(message, facts, ask, extra)
     return true
   }
@@ -168,7 +166,7 @@ export class SessionTokens {
     this.#calls.set(asked.requestId, asked)
     this.#wires.running.set(asked.id, asked)
     call.stream.signal.addEventListener('abort', () => this.#aborted(asked))
-    call.join(undefined, this.#replyTo(request), waitOf(settings, ask))
+    call.join(undefined, this.#replyTo(request, ask), waitOf(settings, ask))
     const own = { ...endpointRequest(request, asked.requestId), jsonrpc: '2.0' as const }
     const handler = new HandlerContext(parts, undefined)
     handler.collector = call
@@ -176,20 +174,20 @@ export class SessionTokens {
     if (!call.stream.isEnded) runInContext(handler, () => this.#host.sendToServer(own, extra))
   }
 
-  #resume(request: Message & { readonly method?: unknown }): void {
+  #resume(request: Message & { readonly method?: unknown }, ask: Ask): void {
     const { settings } = this.#tokens
     if (!isRequest(request)) {
       this.#tokens.refuse(request, 'token-invalid')
       return void this.#host.sendToClient(INVALID, undefined).catch(() => undefined)
     }
-    const reply = this.#replyTo(request)
-    const found = this.#tokens.callFor(request, this.#place.scope, undefined, reply)
-    found?.join(tokenOf(request), reply, waitOf(settings, askOf(undefined, request)))
+    const { token } = ask
+    const reply = this.#replyTo(request, ask)
+    const found = this.#tokens.callFor(request, token, this.#place.scope, undefined, reply)
+    found?.join(token, reply, waitOf(settings, ask))
   }
 
-  #replyTo(request: RequestMessage): WireReply {
-    const { id } = request
-    const reply = new WireReply(request, {
+  #replyTo({ id }: RequestMessage, { progressToken }: Ask): WireReply {
+    const reply = new WireReply(id, progressToken, {
       send: message => this.#host.sendToClient(message, id),
       isOpen: asked => this.#wires.asking(asked) !== undefined,
       over: one => void (this.#replies.get(id) === one && this.#replies.delete(id))
@@ -313,9 +311,9 @@ class WireReply implements CallReply {
   #onDrain: () => void = () => undefined
   #underway = 0
 
-  constructor(request: Message & { readonly id: RequestId }, host: WireReplyHost) {
-    this.requestId = request.id
-    this.#progressToken = progressTokenOf(request)
+  constructor(requestId: RequestId, progressToken: unknown, host: WireReplyHost) {
+    this.requestId = requestId
+    this.#progressToken = progressToken
     this.#host = host
   }
 

@@ -31,8 +31,7 @@ import { type ReadHeader, rewriteAnswer } from '../../http/rewrite-answer.js'
 import type { KeptValue } from '../../streams/directory.js'
 import { DueQueue } from '../../streams/due-queue.js'
 import type { Stream } from '../../streams/stream.js'
-import { requestStateOf } from '../resume-tokens/interim-result.js'
-import { asksForTokens } from '../resume-tokens/token-request.js'
+import { askOf } from '../resume-tokens/token-request.js'
 import { withTools } from '../resume-tokens/duration-hints.js'
 import { declaringTasks, markedTool, wishOf } from './task-text.js'
 import { beginCoreCall, replyToCoreMethod } from './core-calls.js'
@@ -124,9 +123,8 @@ export class Tasks implements Feature {
     this.#store.close()
   }
 
-  #isAbout(mine: TaskPost): boolean {
-    const { context, request } = mine
-    const method = taskMethodOf(request)
+  #isAbout(mine: TaskPost, method = taskMethodOf(mine.request)): boolean {
+    const { context } = mine
     if (method === undefined && !isUndeclared(mine)) return false
     if (this.#shared.admission.hasOwnTasks(context) === true) return false
     if (isModern(mine)) return true
@@ -136,9 +134,10 @@ export class Tasks implements Feature {
   /** `undefined`: not about a task, or not here. `kept`: this client's task of a gone instance. */
   #answerAbout(context: RequestContext, kept?: KeptTask): (() => void) | undefined {
     const mine = asTaskPost(context)
-    if (mine === undefined || !this.#isAbout(mine)) return undefined
-    const shared = this.#shared
+    if (mine === undefined) return undefined
     const method = taskMethodOf(mine.request)
+    if (!this.#isAbout(mine, method)) return undefined
+    const shared = this.#shared
     if (method === undefined) return this.#answer(mine, UNDECLARED)
     if (isModern(mine))
       return this.#answer(mine, faultOf(mine, method), () =>
@@ -253,7 +252,8 @@ function asTaskPost(context: RequestContext): TaskPost | undefined {
 }
 
 function isForTokens({ prefer }: RequestContext, request: Message): boolean {
-  return requestStateOf(request)?.kind === 'call' || asksForTokens(prefer, request)
+  const { state, isForTokens } = askOf(request, prefer)
+  return state?.kind === 'call' || isForTokens
 }
 
 /** Their answers say that there are tasks. */
