@@ -1,5 +1,6 @@
 // A POST about a call of a gone instance, answered to its client by what was kept of the call.
 import type { InstanceLink } from './instance-link.js'
+import { Answerer } from '../endpoint/answerer.js'
 import type { Feature, Named } from '../endpoint/feature.js'
 import type { Keyed } from '../endpoint/keyed-call.js'
 import { canAnswer, noContent } from '../http/reply.js'
@@ -9,7 +10,6 @@ import { parseStreamName } from '../protocol/event-id.js'
 import { streamNamesIn } from '../endpoint/mcp-request.js'
 import { isSameSession } from '../endpoint/authorize.js'
 import { refuseAndCount, refuseUrl } from '../endpoint/refusals.js'
-import { responseSink } from '../http/response-sink.js'
 import { writeEventsHead } from '../endpoint/stream-headers.js'
 import type { Answer, Context } from '../routes/route.js'
 import type { SavedRecord } from './results.js'
@@ -88,14 +88,13 @@ export function answerSaved(context: Context, saved: SavedRecord): Answer | unde
 
 /** Gives the events after a cursor. */
 function giveSaved(context: Context, record: Record, cursor: number): Answer {
-  const { instance, req, res, owner } = context
+  const { req, res } = context
   if (cursor === record.last) return () => (res.headersSent ? res.end() : noContent(res))
   return () => {
     if (!res.headersSent && !writeEventsHead(res)) return
     const rest = record.eventsAfter(cursor)
     if (rest === undefined) return tellGone(req, res, record.requestIds)
-    const answer = { key: undefined, parts: [rest] }
-    instance.connections.outgoing.write(responseSink(req, res), owner, answer)
+    new Answerer(context).finish({ key: undefined, parts: [rest] })
   }
 }
 

@@ -126,14 +126,18 @@ export class Answerer {
   // One answer
 
   answer(status: number, headers: readonly Header[], answer: OutgoingAnswer): void {
-    const { instance, owner } = this.#request
     const size = sizeOf(answer)
-    const { sink } = this
-    const isSent = sink.sendHead(status, undefined, ({ res, methods }) => {
+    const isSent = this.sink.sendHead(status, undefined, ({ res, methods }) => {
       for (const [name, value] of headers) methods.setHeader.call(res, name, value)
       if (size > 0) methods.setHeader.call(res, 'Content-Length', size)
     })
-    if (isSent) instance.connections.outgoing.write(sink, owner, answer)
+    if (isSent) this.finish(answer)
+  }
+
+  /** What it still gets, behind a head. */
+  finish(answer: OutgoingAnswer): void {
+    const { instance, owner } = this.#request
+    instance.connections.outgoing.write(this.sink, owner, answer)
   }
 
   /** Keeps an answer for a client that sends its request again, under its key. */

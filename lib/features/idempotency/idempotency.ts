@@ -22,7 +22,7 @@ import type { Keyed, KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-c
 import { streamNamesIn } from '../../endpoint/mcp-request.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { responseSink } from '../../http/response-sink.js'
+import { Answerer } from '../../endpoint/answerer.js'
 import { followTurn } from '../../routes/resume.js'
 import { cancelStream, findNamed, tellCancelled } from '../../routes/stream-url.js'
 import { reportEvicted } from '../../routes/report-evicted.js'
@@ -238,10 +238,8 @@ const OF_FIRST_BODY = /^(?:content-length|trailer|transfer-encoding)$/i
 const WITHOUT_BODY = [204, 304]
 
 /** Gives a recorded answer again. */
-function repeatAnswer(
-  { instance, req, res, owner }: RequestContext,
-  { status, headers, body }: RecordedAnswer
-): void {
+function repeatAnswer(context: RequestContext, { status, headers, body }: RecordedAnswer): void {
+  const { res } = context
   if (!claim(res)) return
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !OF_FIRST_BODY.test(name)) res.setHeader(name, value)
@@ -249,6 +247,5 @@ function repeatAnswer(
   if (status >= 200 && !WITHOUT_BODY.includes(status)) res.setHeader('Content-Length', body.length)
   res.writeHead(status)
   // All that it is given to share its bytes.
-  const answer = { key: body, parts: [body] }
-  instance.connections.outgoing.write(responseSink(req, res), owner, answer)
+  new Answerer(context).finish({ key: body, parts: [body] })
 }

@@ -1,11 +1,9 @@
 // Duration hints (Resuming draft): how long calls of a tool take, in the result of `tools/list`.
-import type { EndpointAnswer } from '../../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import { isComparable } from '../../protocol/json-bounds.js'
 import { metaOf } from '../../protocol/envelope.js'
 import { isObject, type Message } from '../../protocol/json-rpc.js'
-import { spliceJson } from '../../protocol/json-splice.js'
 
 /** How long calls of a tool take, in milliseconds. */
 export interface DurationHint {
@@ -31,21 +29,13 @@ export function addHints(
   // An answer that the endpoint has compressed could not be read.
   delete req.headers['accept-encoding']
   const rewrite = (answer: Message): Message | undefined => {
-    const message = answer.id === request.id ? hinted(answer, hints) : answer
+    const message = hinted(answer, hints)
     return message === answer ? undefined : message
   }
   rewriteAnswer(res, { limit, rewrite })
 }
 
-export function withHints(answer: EndpointAnswer, hints: DurationHints): EndpointAnswer {
-  if (answer.kind !== 'response') return answer
-  const message = hinted(answer.message, hints)
-  return message === answer.message
-    ? answer
-    : { ...answer, text: spliceJson(answer.text, answer.message, message), message }
-}
-
-/** The same for a message; the same object if nothing was added. */
+/** A list of tools with their hints; the same object if nothing was added. */
 export function hinted(message: Message, hints: DurationHints): Message {
   return withTools(message, tool => withHint(tool, hints))
 }

@@ -174,10 +174,7 @@ export class HttpReply implements CallReply, Producer {
       if (stream !== undefined) {
         this.#append(block, message)
         stream.producerEnded()
-      } else if (!sink.isOver) {
-        const { instance, owner } = this.#context
-        instance.connections.outgoing.write(sink, owner, { key: undefined, parts: [block] })
-      }
+      } else if (!sink.isOver) this.#client.finish({ key: undefined, parts: [block] })
     })
   }
 

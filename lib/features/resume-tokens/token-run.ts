@@ -20,7 +20,6 @@ import { tellEndpoint } from '../../endpoint/endpoint-client.js'
 import { endSession } from '../../endpoint/outcome.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import type { CallEndpoint, Call as CallWithToken } from './call.js'
-import { withHints } from './duration-hints.js'
 import { withRounds } from './interim-result.js'
 import type { TokenCalls } from './token-calls.js'
 import { endpointRequest } from './token-request.js'
@@ -123,16 +122,11 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
 
   answered(answer: EndpointAnswer): void {
     const { session, owner } = this.request
-    const call = this.#call
-    call.settle(this.#rewritten(answer, call))
+    const { rounds } = this.#call
+    this.#call.settle(rounds === undefined ? answer : withRounds(answer, rounds))
     // [MCP] 404 ends the session. The client may have had its answer, so nobody else notices.
     if (session !== undefined && answer.kind === 'relay' && answer.status === 404)
       endSession(this.#calls.parts, session, owner, true)
-  }
-
-  #rewritten(answer: EndpointAnswer, { rounds, facts }: CallWithToken): EndpointAnswer {
-    if (rounds !== undefined) return withRounds(answer, rounds)
-    return facts.method === 'tools/list' ? withHints(answer, this.#calls.settings.hints) : answer
   }
 
   // ResponseTaker

@@ -20,7 +20,7 @@ import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { ServerResponse } from 'node:http'
 import { rewriteAnswer } from '../../http/rewrite-answer.js'
 import { answerRefusal, canAnswer, isWritable, type Refusal } from '../../http/reply.js'
-import { answerWhole } from '../../endpoint/answerer.js'
+import { Answerer, answerWhole } from '../../endpoint/answerer.js'
 import { responseSink } from '../../http/response-sink.js'
 import {
   type ErrorObject,
@@ -105,7 +105,7 @@ const NO_EVENTS = new Uint8Array(0)
 
 /** Lets a client follow a stream to its end, or gives it what is left of a stream. */
 function giveRest(context: RequestContext, { id, found, from }: Resumption): void {
-  const { instance, req, res, owner } = context
+  const { instance, req, res } = context
   const { kind, value } = found
   if (kind !== 'saved') noteResumed(context, found)
   if (!(kind === 'saved' ? writeEventsHead(res) : writeStreamHead(context, value))) return
@@ -113,10 +113,7 @@ function giveRest(context: RequestContext, { id, found, from }: Resumption): voi
     lastWords(value, from, to, id).map(encodeMessage)
   if (kind === 'saved') {
     const parts = [value.eventsAfter(from) ?? NO_EVENTS, ...ending(value.last)]
-    return void instance.connections.outgoing.write(responseSink(req, res), owner, {
-      key: undefined,
-      parts
-    })
+    return new Answerer(context).finish({ key: undefined, parts })
   }
   // A client that knows this method comes back with it after a disconnect.
   const profile: ClientProfile = { ...context.profileOn(value), reconnects: 'always' }

@@ -14,8 +14,7 @@ import type { Stream } from '../../streams/stream.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { canAnswer, guarded, isWritable, writeGuarded } from '../../http/reply.js'
-import { answerWhole } from '../../endpoint/answerer.js'
-import { responseSink } from '../../http/response-sink.js'
+import { Answerer, answerWhole } from '../../endpoint/answerer.js'
 import { writeEventsHead } from '../../endpoint/stream-headers.js'
 import { failureIn, statusNotification, withRelatedTask } from './task-text.js'
 import { CANCELLED } from './task-refusal.js'
@@ -223,14 +222,13 @@ class ResultRequest {
   }
 
   answer(reply: TaskReply): void {
-    const { req, res, owner, instance } = this.#context
+    const { res, instance } = this.#context
     const text = responseText(this.id, reply)
     const kept = keptIn(reply)
     if (!this.acceptsEvents) return guarded(res, () => answerWhole(this.#context, text, kept))
     if (!isWritable(res)) return
-    const { outgoing } = instance.connections
-    const answer = outgoing.answerOf(messageText(text), kept)
+    const answer = instance.connections.outgoing.answerOf(messageText(text), kept)
     // No handler runs here that could catch an error: it would end the process.
-    guarded(res, () => outgoing.write(responseSink(req, res), owner, answer))
+    guarded(res, () => new Answerer(this.#context).finish(answer))
   }
 }
