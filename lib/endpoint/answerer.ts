@@ -127,17 +127,18 @@ export class Answerer {
 
   answer(status: number, headers: readonly Header[], answer: OutgoingAnswer): void {
     const size = sizeOf(answer)
-    const isSent = this.sink.sendHead(status, undefined, ({ res, methods }) => {
+    const { sink } = this
+    const isSent = sink.sendHead(status, undefined, ({ res, methods }) => {
       for (const [name, value] of headers) methods.setHeader.call(res, name, value)
       if (size > 0) methods.setHeader.call(res, 'Content-Length', size)
     })
-    if (isSent) this.finish(answer)
+    if (isSent) this.finish(answer, sink)
   }
 
   /** What it still gets, behind a head. */
-  finish(answer: OutgoingAnswer): void {
+  finish(answer: OutgoingAnswer, sink = this.sink): void {
     const { instance, owner } = this.#request
-    instance.connections.outgoing.write(this.sink, owner, answer)
+    instance.connections.outgoing.write(sink, owner, answer)
   }
 
   /** Keeps an answer for a client that sends its request again, under its key. */

@@ -19,6 +19,7 @@ import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { DueQueue } from '../streams/due-queue.js'
+import type { Stream } from '../streams/stream.js'
 import type { Announced, StreamState } from '../streams/stream-types.js'
 import { looksLikeStream, ResponseHead, untransformed } from '../http/captured-head.js'
 import type { Capture, ResponseCaptureHost, ResponseTaker } from '../http/capture-types.js'
@@ -164,6 +165,14 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   override get state(): StreamState {
     return this.#phase === 'ended' ? 'completed' : super.state
+  }
+
+  override goesOnIn(stream: Stream): void {
+    const { socket } = this.request.req
+    // Node forgets the addresses of a socket that is gone, unless they have been read before.
+    void socket.remoteAddress
+    void socket.localAddress
+    super.goesOnIn(stream)
   }
 
   // A call that goes on without its client

@@ -43,11 +43,6 @@ type Written<Answer> = Answer extends { readonly message: unknown }
   ? Omit<Answer, 'message'> & { readonly message?: Message | undefined }
   : never
 
-/** An error of ours in the endpoint's place. */
-export function errorAnswer(text: string): WrittenAnswer {
-  return { kind: 'response', requestId: '', text, headers: {} }
-}
-
 export interface AnswerListener {
   /** A notification, or a request of the endpoint. */
   heard(said: WrittenMessage): void

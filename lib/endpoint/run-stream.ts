@@ -198,10 +198,6 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   }
 
   #started(stream: Stream, isTold = false): void {
-    const { req } = this.#request
-    // Node forgets the addresses of a socket that is gone, unless they have been read before.
-    void req.socket.remoteAddress
-    void req.socket.localAddress
     this.#stream = stream
     if (!isTold) this.#client.log(stream)
     this.#run.goesOnIn(stream)
@@ -298,10 +294,6 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     // An unfinished event comes again as a whole, if the endpoint goes on.
     this.#messages.drop()
     this.#numbered.closed(isAtWill)
-  }
-
-  connectionClosed(): void {
-    // The stream does not need it.
   }
 
   get isFull(): boolean {

@@ -15,7 +15,7 @@ export interface Capture {
   end(): void
   /** The endpoint has destroyed its response, or has thrown. */
   abort(): void
-  connectionClosed(): void
+  connectionClosed?(): void
   /** The endpoint gives its head to a response that was taken before it had one. */
   lateHead(head: LateHead): void
 }

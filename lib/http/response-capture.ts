@@ -456,7 +456,7 @@ export class ResponseCapture
   }
 
   connectionClosed(): void {
-    this.#capture?.connectionClosed()
+    this.#capture?.connectionClosed?.()
     if (this.isRunning) this.#host.goesOnAlone()
   }
 

@@ -1,15 +1,15 @@
 // The messages and the result of a call, in the log of its stream.
 import { LF, utf8 } from '../../protocol/bytes.js'
 import { now } from '../../protocol/clock.js'
-import { faultError, type StreamFault } from '../../protocol/errors.js'
-import { errorResponse, isRequest, type Message } from '../../protocol/json-rpc.js'
+import type { StreamFault } from '../../protocol/errors.js'
+import { isRequest, type Message } from '../../protocol/json-rpc.js'
 import type { WrittenMessage } from '../../protocol/json-splice.js'
-import { errorAnswer, type WrittenAnswer } from '../../endpoint/endpoint-answer.js'
+import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
 import type { Record } from '../../streams/record.js'
 import type { Stream } from '../../streams/stream.js'
 import type { Keeper, KeptValue } from '../../streams/directory.js'
 import type { CallFacts } from './token-request.js'
-import type { ResumeTokenFault } from './token-fault.js'
+import { faultAnswer, type ResumeTokenFault } from './token-fault.js'
 
 export interface CallHost<Call> {
   readonly maxCallBytes: number
@@ -198,10 +198,6 @@ export class CallLog {
 }
 
 const NO_MESSAGES: readonly Message[] = []
-
-export function faultAnswer(fault: StreamFault): WrittenAnswer {
-  return errorAnswer(errorResponse('', faultError(fault)))
-}
 
 /** A line that says what it is, in JSON, and its text or its body. */
 function encodeAnswer(answer: WrittenAnswer): Uint8Array {

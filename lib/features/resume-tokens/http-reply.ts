@@ -22,7 +22,7 @@ import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { applyPreference, withdrawPreference } from '../../endpoint/stream-headers.js'
 import type { CallAnswer, CallReply } from './call.js'
-import { faultAnswer } from './call-log.js'
+import { faultAnswer } from './token-fault.js'
 import { type Ask, withProgressToken } from './token-request.js'
 import type { TokenRun } from './token-run.js'
 

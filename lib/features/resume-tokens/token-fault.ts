@@ -1,5 +1,6 @@
 // The reasons for which a resume token is refused. None says anything about another client's call.
-import { errorAnswer, type WrittenAnswer } from '../../endpoint/endpoint-answer.js'
+import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
+import { faultError, type StreamFault } from '../../protocol/errors.js'
 import { errorResponse, INVALID_PARAMS, type RequestId } from '../../protocol/json-rpc.js'
 
 /**
@@ -53,4 +54,12 @@ export function refusalOf(id: RequestId | null, reason: ResumeTokenFault): strin
 /** The same as the answer to a call. */
 export function refusalFor(fault: ResumeTokenFault): WrittenAnswer {
   return errorAnswer(refusalOf('', fault))
+}
+
+export function faultAnswer(fault: StreamFault): WrittenAnswer {
+  return errorAnswer(errorResponse('', faultError(fault)))
+}
+
+function errorAnswer(text: string): WrittenAnswer {
+  return { kind: 'response', requestId: '', text, headers: {} }
 }

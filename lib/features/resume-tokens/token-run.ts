@@ -60,7 +60,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
 
   /** Unless its client has gone by now. */
   work(request: RequestMessage): void {
-    const { req, text } = this.request
+    const { text } = this.request
     const call = this.#call
     if (call.stream.isEnded) {
       this.#run.withhold()
@@ -68,9 +68,6 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     }
     this.#askedAs = nanoid()
     this.response.hear(this)
-    // Node forgets the addresses of a socket that is gone, unless they have been read before.
-    void req.socket.remoteAddress
-    void req.socket.localAddress
     const own = endpointRequest(request, this.#askedAs)
     this.#prepare(own, text === undefined ? JSON.stringify(own) : spliceJson(text, request, own))
     this.#run.collector = call
@@ -181,10 +178,6 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     if (this.#answer !== undefined) this.#answer.brokenOff()
     else this.answered({ kind: 'fault', fault: 'endpoint-failed' })
     this.#over()
-  }
-
-  connectionClosed(): void {
-    // The connection is that of our own answer, which does not concern the endpoint.
   }
 
   #begun(status: number, headers: OutgoingHttpHeaders): void {

@@ -26,8 +26,7 @@ import { hinted } from './duration-hints.js'
 import { interimOf } from './interim-result.js'
 import { Call, type CallAnswer, type CallEndpoint, type CallReply } from './call.js'
 import { type CallPlace, type TokenCalls, waitOf } from './token-calls.js'
-import { refusalOf } from './token-fault.js'
-import { faultAnswer } from './call-log.js'
+import { faultAnswer, refusalOf } from './token-fault.js'
 
 /** One for all wires, so that a token is good on any; no HTTP header can carry it. */
 const ON_WIRES = '\0wires'
