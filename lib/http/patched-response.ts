@@ -41,18 +41,6 @@ export interface Watch {
   destroyed(): void
 }
 
-/** A head before it passes. */
-export interface HeadInMaking {
-  status: number
-  /** The endpoint has written it; else Node is about to make it of what has been set. */
-  readonly isExplicit: boolean
-  header(name: string): string | undefined
-  setHeader(name: string, value: OutgoingHttpHeader): void
-  removeHeader(name: string): void
-  /** Another value beside those that there are. */
-  appendHeader(name: string, value: string): void
-}
-
 /** Returns what is to stand in front of the body of a head that the endpoint has written. */
 type HeadChange = (head: HeadInMaking) => Uint8Array | undefined
 
@@ -356,7 +344,7 @@ export class PatchedResponse implements Layer {
   // What the endpoint does
 
   #headGiven(args: readonly unknown[]): ServerResponse {
-    const head = new HeadOnItsWay(this.res, this.top, args)
+    const head = new HeadInMaking(this.res, this.top, args)
     const behind = this.#change(head)
     const res = this.top.writeHead(head.args)
     for (const bytes of behind) this.behindRewriter.write([bytes])
@@ -366,7 +354,7 @@ export class PatchedResponse implements Layer {
   #implyHead(): void {
     if (this.top.hasHead) return
     const { res } = this
-    const head = new HeadOnItsWay(res, this.top)
+    const head = new HeadInMaking(res, this.top)
     this.#change(head)
     if (head.status !== res.statusCode) res.statusCode = head.status
   }
@@ -398,7 +386,7 @@ export class PatchedResponse implements Layer {
     const changes = this.#lastChanges
     if (changes === NO_CHANGES) return methods.writeHead.apply(res, args as unknown[])
     this.#lastChanges = NO_CHANGES
-    const head = new HeadOnItsWay(res, this, args)
+    const head = new HeadInMaking(res, this, args)
     for (const change of changes) change(head)
     return methods.writeHead.apply(res, head.args as unknown[])
   }
@@ -453,7 +441,8 @@ export class PatchedResponse implements Layer {
   }
 }
 
-class HeadOnItsWay implements HeadInMaking {
+/** A head before it passes. */
+export class HeadInMaking {
   status: number
   readonly #res: ServerResponse
   readonly #layer: Layer
@@ -467,6 +456,7 @@ class HeadOnItsWay implements HeadInMaking {
     this.status = args === undefined ? res.statusCode : Number(args[0])
   }
 
+  /** The endpoint has written it; else Node is about to make it of what has been set. */
   get isExplicit(): boolean {
     return this.#args !== undefined
   }
@@ -491,6 +481,7 @@ class HeadOnItsWay implements HeadInMaking {
     this.#res.removeHeader(name)
   }
 
+  /** Another value beside those that there are. */
   appendHeader(name: string, value: string): void {
     this.#fold()
     const present = this.#layer.getHeader(name)
