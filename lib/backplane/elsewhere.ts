@@ -180,7 +180,7 @@ function send(context: Context, relay: RelayParts, tag: string, { kind, body }: 
     requestIds: facts.requestIds,
     gone,
     handedBack
-  }).begin()
+  }).forward()
 }
 
 /** A primer with the event id that the client has sent; empty if there is none to repeat. */
