@@ -19,7 +19,7 @@ import { warnOfNoSocket } from './http/warnings.js'
 import { parseEventId } from './protocol/event-id.js'
 import { streamParameters } from './protocol/link-header.js'
 import { isJsonText } from './protocol/media-types.js'
-import { settle, walk } from './routes/route.js'
+import { handleFailure, walk } from './routes/route.js'
 import { headerOf, isForeignOrigin } from './access/guards.js'
 import type { CookieCode, InstanceParts } from './endpoint/instance-parts.js'
 import { closeAfter, whenClosed } from './http/sockets.js'
@@ -147,7 +147,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
     // Earlier middleware may have answered meanwhile, or the client may have left.
     if (canAnswer(res)) arrive(instance, req, res, pass, known)
   })
-  settle({ instance, res, next: pass }, answered)
+  handleFailure({ instance, res, next: pass }, answered)
 }
 
 function arrive(

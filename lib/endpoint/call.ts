@@ -477,7 +477,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { connections, table } = this.request.instance
     connections.direct.delete(events.id)
     hearFirst(this.#socket, undefined)
-    table.end(events)
+    table.uncount(events)
   }
 
   /** From here on, a stream has what the endpoint writes, and what it has written so far. */
@@ -523,7 +523,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.list?.delete(this)
     this.#phase = 'direct'
     events.begunAt = now()
-    table.begin(events)
+    table.count(events)
     this.#tell(events)
     connections.direct.set(events.id, this)
     hearFirst(this.#socket, this)

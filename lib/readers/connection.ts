@@ -261,7 +261,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
     return this.#sink.pending
   }
 
-  settled(): void {
+  emptied(): void {
     this.#writer.release()
   }
 

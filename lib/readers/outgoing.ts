@@ -61,7 +61,7 @@ export class OutgoingAnswers {
     const sent: { isTaken?: boolean; answer?: Answer } = {}
     const taken = (): void => {
       sent.isTaken = true
-      sent.answer?.settled()
+      sent.answer?.emptied()
     }
     const chunks = parts.filter(({ length }) => length > 0)
     for (const [i, chunk] of chunks.entries())
@@ -75,7 +75,7 @@ export class OutgoingAnswers {
     const answer = (sent.answer = new Answer(sink, unread, this.#stalls))
     if (onLost !== undefined)
       sink.onClose(() => {
-        if (answer.settled()) onLost()
+        if (answer.emptied()) onLost()
       })
     return answer
   }
@@ -139,7 +139,7 @@ export class Answer implements Stallable {
   }
 
   /** `false`: it was before. */
-  settled(): boolean {
+  emptied(): boolean {
     const { answers, onRead } = this.#unread
     if (!answers.delete(this)) return false
     this.#stalls.delete(this)
@@ -149,7 +149,7 @@ export class Answer implements Stallable {
 
   stalled(): void {
     if (this.pending > 0) this.#sink.destroy()
-    this.settled()
+    this.emptied()
   }
 
   /** The socket closes together with the response. */

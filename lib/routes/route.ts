@@ -79,13 +79,13 @@ export function walk(context: Context, rows: readonly Row[], from = 0): void {
       answer instanceof Promise
         ? answer.then(found => (found === undefined ? walk(context, rows, i + 1) : found()))
         : answer()
-    if (work instanceof Promise) settle(context, work)
+    if (work instanceof Promise) handleFailure(context, work)
     return
   }
 }
 
 /** Handles the failure of an asynchronous answer, so that no request is left without one. */
-export function settle(
+export function handleFailure(
   { instance, res, next }: Pick<Context, 'instance' | 'res' | 'next'>,
   work: Promise<unknown>
 ): void {
