@@ -5,7 +5,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
 import {
-  type EventInterceptor,
   type Front,
   HELD_REQUEST_EVENTS,
   type PatchedResponse,
@@ -33,7 +32,7 @@ const NO_LISTENERS: readonly unknown[] = []
 const NONE: readonly string[] = []
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 
-export class DeferredEvents implements EventInterceptor {
+export class DeferredEvents {
   readonly #req: IncomingMessage
   readonly #patched: PatchedResponse
   readonly #host: DeferredEventsHost
@@ -92,7 +91,8 @@ export class DeferredEvents implements EventInterceptor {
 
   /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
   hold(): void {
-    if (!this.#isHolding) this.#emitter = this.#patched.interceptEvents(this)
+    if (!this.#isHolding)
+      this.#emitter = this.#patched.emitBy((event, ...args) => this.#emit(event, args))
     this.#isHolding = true
     this.#patchRequest()
   }
@@ -134,9 +134,7 @@ export class DeferredEvents implements EventInterceptor {
     this.#call(this.#patched.res, event, [], false)
   }
 
-  // EventInterceptor
-
-  emit(event: string, args: unknown[]): boolean {
+  #emit(event: string, args: unknown[]): boolean {
     const isHeld = event !== 'drain' || this.#host.isTaken !== false
     const { res } = this.#patched
     // Node calls the response destroyed before its close; else somebody emits that by hand.

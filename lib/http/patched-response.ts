@@ -93,11 +93,6 @@ export function frontOf(req: IncomingMessage, res: ServerResponse): Front {
   return { listeners, isRequestHeard, isToHearRequest: isRequestHeard || !req.complete }
 }
 
-/** Emits the events of a response in Node's place. */
-export interface EventInterceptor {
-  emit(event: string, args: unknown[]): boolean
-}
-
 type AnyMethod = (...args: unknown[]) => unknown
 
 const PATCHED = Symbol('express-mcp-streams.patched')
@@ -325,12 +320,10 @@ export class PatchedResponse implements Layer {
   }
 
   /** Returns what emitted events before: Node, or those who have patched it. */
-  interceptEvents(interceptor: EventInterceptor): AnyMethod {
+  emitBy(emit: (event: string, ...args: unknown[]) => boolean): AnyMethod {
     const { res } = this
     const emitter = res.emit as AnyMethod
-    const emit = (event: string | symbol, ...args: unknown[]): boolean =>
-      interceptor.emit(event as string, args)
-    res.emit = emit
+    res.emit = emit as ServerResponse['emit']
     return emitter
   }
 
