@@ -3,7 +3,7 @@
 import type { Message } from '../protocol/json-rpc.js'
 import type { Named } from '../endpoint/feature.js'
 import type { NameKind, Place } from '../streams/directory.js'
-import { isRelayed, type RelayKind } from '../http/loopback.js'
+import { type RelayKind, relayedWireOf } from '../http/loopback.js'
 import { answerJson, canAnswer, noContent, refuse } from '../http/reply.js'
 import { isGoneId, parseEventId, parseStreamName } from '../protocol/event-id.js'
 import { primerText } from '../protocol/sse-writer.js'
@@ -43,6 +43,7 @@ export function elsewhereByHead(
 
 /** By what a message names: a token, a task, a stream, or a call that has asked its client. */
 export function elsewhereByMessage(context: Context, relay: RelayParts): Answer | undefined {
+  if (isNamedHere(context)) return undefined
   const named = namedByMessages(context)
   if (named === undefined || context.isForeign) return undefined
   const place = context.instance.directory.where(named.kind, named.name)
@@ -59,7 +60,7 @@ export function elsewhereByKey(
   context: Context,
   relay: RelayParts
 ): Promise<Answer | undefined> | undefined {
-  const { instance, facts, isUnread, owner, req } = context
+  const { instance, facts, isUnread, owner } = context
   const { directory, isClosing, keys } = instance
   if (!(isUnread || facts.requestIds.length > 0)) return undefined
   const key = keys.keyOf(context)
@@ -69,9 +70,14 @@ export function elsewhereByKey(
   if (!(place instanceof Promise)) return undefined
   return place.then(known => {
     // Keys were lost: who has the key has written it again.
-    const hasLost = known.kind === 'remote' && isRelayed(req)
+    const hasLost = known.kind === 'remote' && isNamedHere(context)
     return hasLost ? () => refuseUnreachable(context) : begunAt(context, relay, known)
   })
+}
+
+/** Another instance has sent it here, as it knows that what it names is here. */
+function isNamedHere({ req }: Context): boolean {
+  return relayedWireOf(req)?.kind === 'named'
 }
 
 function atPlace(

@@ -119,7 +119,7 @@ export class Membership implements OtherInstances<Context> {
 
   byMessage(context: Context): Answer | undefined {
     const { moved } = this.#relay
-    const answer = comesFromHolder(context) ? undefined : elsewhereByMessage(context, this.#relay)
+    const answer = elsewhereByMessage(context, this.#relay)
     if (answer !== undefined) return answer
     const [first] = moved.before(context.session)
     if (first === undefined) return undefined

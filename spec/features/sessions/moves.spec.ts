@@ -50,13 +50,14 @@ async function begun(size = 3) {
       return channel()!
     },
     close: (i: number) => members[i]!.streams.close({ drain }),
-    call: (i: number, id: number) => post(urls[i]!, callTool(id, 'any'), headers),
+    call: (i: number, id: number, more = {}) =>
+      post(urls[i]!, callTool(id, 'any'), { ...headers, ...more }),
     answer: (i: number, id: unknown) =>
-      ended(post(urls[i]!, { jsonrpc: '2.0', id, result: { id } }, headers)),
-    /** The results that an endpoint has got as answers. */
+      ended(post(urls[i]!, { jsonrpc: '2.0', id, result: {} }, headers)),
+    /** The ids of the requests to which an endpoint has got answers. */
     answers: (i: number): unknown[] =>
       endpoints[i]!.requests.flatMap(({ message }) =>
-        message?.method === undefined && message?.result !== undefined ? [message.result.id] : []
+        message?.method === undefined && message?.result !== undefined ? [message.id] : []
       )
   }
 }
@@ -115,6 +116,25 @@ describe('an answer in a session that has moved', () => {
     later.result()
   })
 
+  it('finds a call of the second of three instances by way of a fourth', async () => {
+    const all = await begun(4)
+    const { call, stream } = await asking(all)
+    const closed = [all.close(0)]
+    // As its session has moved there, its id says who has asked.
+    const opened = all.call(1, 2)
+    const later = await all.nth(1, 1)
+    ask(later)
+    const second = await opened
+    const id = await askedIn(second)
+    closed.push(all.close(1))
+    await served(all, 2, 2, 3)
+    expect((await all.answer(3, id)).status).toBe(202)
+    expect([0, 1, 2].map(all.answers)).toEqual([[], [0], []])
+    for (const one of [call, later]) one.result()
+    for (const one of [stream, second]) await ended(one)
+    await Promise.all(closed)
+  })
+
   it('finds it where others knew of the move before the instance that has the session', async () => {
     const all = await begun()
     const { call, id } = await asking(all)
@@ -162,6 +182,25 @@ describe('an answer in a session that has moved', () => {
     expect(all.answers(0)).toEqual([0])
     call.result()
     expect((await ended(stream)).messages().at(-1)).toMatchObject({ id: 1 })
+    await closed
+  })
+})
+
+describe('a call that is sent again under its key', () => {
+  it('is found where it runs, by way of any instance, after its session has moved', async () => {
+    const all = await begun()
+    const key = { 'idempotency-key': 'a-key-that-nobody-guesses' }
+    const opened = all.call(0, 1, key)
+    const call = await all.nth(0, 1)
+    call.open()
+    const first = await opened
+    const closed = all.close(0)
+    await served(all, 1, 1, 2)
+    // It takes the place of the first connection, which it may have lost.
+    const again = await all.call(2, 1, key)
+    await first.ended
+    call.result()
+    expect((await ended(again)).messages().at(-1)).toMatchObject({ id: 1, result: {} })
     await closed
   })
 })
