@@ -1,5 +1,17 @@
 // Captures a response: what the endpoint does to `res` goes to a capture, and those behind us do
 // not hear of the socket until the stream is over.
+//
+//                pass             end
+//   undecided ---------> passing -------> passed
+//     |    |
+//     |    |  take               begin               end
+//     |    +---------> headed -----------> running -------> ended
+//     |                                       ^
+//     |  takeEarly               begin        |
+//     +--------------> early -----------------+
+//
+// `end` leads from `undecided` to `passed`, and from `headed` and `early` to `ended`; `break` from
+// all that may yet end, but `passing`, to `broken`.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
 import { CapturedHead, looksLikeStream, untransformed } from './captured-head.js'
@@ -20,46 +32,45 @@ import { warnOfThrow } from './warnings.js'
 
 /**
  * - `undecided`: its head is not due yet.
- * - `untaken`: everything passes; the response is as it would be without us.
- * - `passed`: untaken, and ended.
- * - `headed`: taken; the endpoint has given its head, which is sent at the end of the tick at the
+ * - `passing`: the response is as it would be without us. `passed`: the same, and ended.
+ * - `headed`: captured; the endpoint has given its head, which is sent at the end of the tick at the
  *   latest.
- * - `early`: taken before the endpoint has given its head; the wire has one of ours.
- * - `running`: taken, and the wire has a head: the endpoint writes its body.
- * - `ended`, `broken`: taken, and the endpoint has called `end` or `destroy`.
+ * - `early`: captured before the endpoint has given its head; the wire has one of ours.
+ * - `running`: captured, and the wire has a head: the endpoint writes its body.
+ * - `ended`, `broken`: captured, and the endpoint has called `end` or `destroy`.
  *
  * Whether the socket is still open (`CapturedWire`) and who hears of its close (`DeferredEvents`)
  * may change in any phase.
  */
 type CapturePhase =
-  'undecided' | 'untaken' | 'passed' | 'headed' | 'early' | 'running' | 'ended' | 'broken'
+  'undecided' | 'passing' | 'passed' | 'headed' | 'early' | 'running' | 'ended' | 'broken'
 
 /**
- * - `leave`: the response is left alone.
- * - `take`: the response is taken when its head is due. `takeEarly`: it is taken before.
+ * - `pass`: the response is left alone.
+ * - `take`: the response is captured when its head is due. `takeEarly`: it is captured before.
  * - `begin`: the head is sent; or, in `early`, the endpoint gives a head that is not sent.
  * - `end`, `break`: the endpoint calls `end`, or destroys the response. Before the head, `break` is
  *   a step only of a response that a capture hears from the beginning.
  */
-type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'end' | 'break'
+type CaptureStep = 'pass' | 'take' | 'takeEarly' | 'begin' | 'end' | 'break'
 
-const TAKEN = { end: 'ended', break: 'broken' } as const
+const CAPTURED = { end: 'ended', break: 'broken' } as const
 
 const TRANSITIONS: Readonly<
   Record<CapturePhase, Readonly<Partial<Record<CaptureStep, CapturePhase>>>>
 > = {
   undecided: {
-    leave: 'untaken',
+    pass: 'passing',
     take: 'headed',
     takeEarly: 'early',
     end: 'passed',
     break: 'broken'
   },
-  untaken: { end: 'passed' },
+  passing: { end: 'passed' },
   passed: {},
-  headed: { ...TAKEN, begin: 'running' },
-  early: { ...TAKEN, begin: 'running' },
-  running: TAKEN,
+  headed: { ...CAPTURED, begin: 'running' },
+  early: { ...CAPTURED, begin: 'running' },
+  running: CAPTURED,
   ended: {},
   broken: {}
 }
@@ -137,7 +148,7 @@ export class ResponseCapture
 
   /** Whatever the response will be, it passes. */
   leave(): void {
-    if (!this.#step('leave')) return
+    if (!this.#step('pass')) return
     // Nothing is left to do, except for a response whose close is held.
     if (!this.#isKept) this.next.release()
   }
@@ -213,7 +224,7 @@ export class ResponseCapture
 
   /** Whether the endpoint writes to a stream, and not to the wire. */
   get #isCaptured(): boolean {
-    return this.#phase !== 'undecided' && this.#phase !== 'untaken' && this.#phase !== 'passed'
+    return this.#phase !== 'undecided' && this.#phase !== 'passing' && this.#phase !== 'passed'
   }
 
   /** All that the endpoint does is for a capture, although its head is not due yet. */
