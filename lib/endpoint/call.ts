@@ -202,10 +202,10 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   decide(args: HeadArguments, head = new ResponseHead(this.next, args)): boolean {
     const plan = this.#plan(head)
     if (plan === 'pass') {
-      if (this.#live !== undefined) this.#live.leave()
+      if (this.#live !== undefined) this.#live.pass()
       else {
         this.#phase = 'passed'
-        this.next.release()
+        this.next.uncapture()
       }
     } else if (plan === 'gather') this.#gather(args, head)
     else if (plan === 'stream') {
@@ -220,37 +220,37 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#taker !== undefined) return this.#taker.take(head) ?? 'pass'
     const { request } = this
     if (request.isUnread) request.learnParsed()
-    const { instance, owner, second, facts } = request
+    const { instance, owner, secondChannel, facts } = request
     if (instance.isClosing) closeAfter(request.req, request.res)
     if (head.status === 404) noteNotFound(request)
-    if (request.isUnread && request.isOther) return this.#leave('not MCP')
+    if (request.isUnread && request.isOther) return this.#pass('not MCP')
     if (facts.isInitialize) this.#noteSession(head)
     if (!head.isStream) {
-      if (head.status === 200 && head.mediaType === JSON_TYPE) return this.#leave('', false)
-      const instead = head.status === 409 ? second?.refused(this.response) : undefined
-      if (instead === undefined) return this.#leave(whyNoStream(head), false)
+      if (head.status === 200 && head.mediaType === JSON_TYPE) return this.#pass('', false)
+      const instead = head.status === 409 ? secondChannel?.refused(this.response) : undefined
+      if (instead === undefined) return this.#pass(whyNoStream(head), false)
       this.isUntaken = true
       instance.debug('409 to a second listen channel: it follows the one there is')
       return instead
     }
-    second?.allowed()
+    secondChannel?.allowed()
     const { profile } = request
     if (!profile.taken && this.#runStream?.onAnswered === undefined)
-      return this.#leave('revision without resumption')
+      return this.#pass('revision without resumption')
     const { session } = request
     const sessionId =
       head.sessionId === undefined ? session : instance.sessions.nameOf(head.sessionId)
     if (sessionId !== session && isOversizedId(sessionId))
-      return this.#leave('a session id that is too long to be remembered')
-    if (instance.eventStore?.isLeft === true) return this.#leave('option eventStore')
+      return this.#pass('a session id that is too long to be remembered')
+    if (instance.eventStore?.isLeft === true) return this.#pass('option eventStore')
     if (facts.isTooMany || facts.isOversized)
-      return this.#leave('more requests, or longer ids, than can be answered with errors')
+      return this.#pass('more requests, or longer ids, than can be answered with errors')
     if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) {
       const { requestIds } = facts
       this.#events = new GatheredEvents(this.id, owner, requestIds, sessionId, profile)
       return 'gather'
     }
-    return this.#stream.open(sessionId) ? 'stream' : this.#leave('everything is live and full')
+    return this.#stream.open(sessionId) ? 'stream' : this.#pass('everything is live and full')
   }
 
   /** There is nothing about it that only a stream has. */
@@ -282,7 +282,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   /** @param why for the debug log; '': no line, as nobody would expect a stream. */
-  #leave(why: string, isStream = true): 'pass' {
+  #pass(why: string, isStream = true): 'pass' {
     this.isUntaken = true
     this.#runStream?.onAnswered?.()
     // A stream that is not kept cannot be given again: the endpoint is to see its client leave.

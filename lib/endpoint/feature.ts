@@ -90,7 +90,7 @@ export interface LastingSessions {
 }
 
 /** Streams that stop for the answers of their client. */
-export interface Turns {
+export interface WaitingStreams {
   /** A POST to the URL of a stream. */
   answered(context: RequestContext, found: FoundStream, name: StreamName): Promise<void>
   /** A client has come back: answers it, if it is to send its answers first. `false`: it is not. */

@@ -230,7 +230,7 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** The body is an array (2025-03-26). */
   isBatch = false
   keyed: KeyedCall | undefined
-  second: SecondChannel | undefined
+  secondChannel: SecondChannel | undefined
   /** It has come to an instance that leaves. */
   readonly isLate: boolean
   /** What becomes of its session is seen when its response is over, and not by its head alone. */

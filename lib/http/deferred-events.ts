@@ -36,7 +36,7 @@ export class DeferredEvents {
   readonly #req: IncomingMessage
   readonly #patched: PatchedResponse
   readonly #host: DeferredEventsHost
-  #isReleased = false
+  #isCloseShown = false
   /** Socket events are for those in front of us only. */
   #isHolding = false
   #isBodyDropped = false
@@ -74,8 +74,8 @@ export class DeferredEvents {
     return this.#isHolding
   }
 
-  get isReleased(): boolean {
-    return this.#isReleased
+  get isCloseShown(): boolean {
+    return this.#isCloseShown
   }
 
   /** Adds a listener of ours to the response: it hears the socket. */
@@ -89,7 +89,7 @@ export class DeferredEvents {
     this.#inFront = this.#inFront.filter(other => other !== listener)
   }
 
-  /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
+  /** Those in front of us hear the socket; those behind us hear nothing until `showClose`. */
   hold(): void {
     if (!this.#isHolding)
       this.#emitter = this.#patched.emitBy((event, ...args) => this.#emit(event, args))
@@ -114,8 +114,8 @@ export class DeferredEvents {
   }
 
   /** Those behind us may hear the close, and what else they have missed. `show` runs before. */
-  release(show: () => void): void {
-    this.#isReleased = true
+  showClose(show: () => void): void {
+    this.#isCloseShown = true
     process.nextTick(() => {
       // The wire ends with the stream: everybody hears that from Node.
       if (this.#host.isEnding && !this.#hasFinished) this.#isEnding = true
@@ -165,7 +165,12 @@ export class DeferredEvents {
       if (event === 'close') held.#isClosed = true
       // While the body is read: who reads it waits for the close that follows its end.
       const isRead = event === 'close' && req.readableEnded && !held.#isBodyDropped
-      if (!held.#isHolding || held.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
+      if (
+        !held.#isHolding ||
+        held.#isCloseShown ||
+        isRead ||
+        !HELD_REQUEST_EVENTS.includes(event)
+      ) {
         return held.#emitOnRequest(emitOnRequest, event, args)
       }
       held.#heldRequestEvents = [...held.#heldRequestEvents, event]

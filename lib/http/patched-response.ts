@@ -295,7 +295,7 @@ export class PatchedResponse implements Layer {
   }
 
   /** Nothing is left to do for its capture: the response may get its methods back. */
-  release(): void {
+  uncapture(): void {
     this.#capture = undefined
     this.behindRewriter = this
     this.top = this.#held ?? this.#rewriter ?? this

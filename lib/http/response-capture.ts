@@ -147,10 +147,10 @@ export class ResponseCapture
   }
 
   /** Whatever the response will be, it passes. */
-  leave(): void {
+  pass(): void {
     if (!this.#step('pass')) return
     // Nothing is left to do, except for a response whose close is held.
-    if (!this.#isKept) this.next.release()
+    if (!this.#isKept) this.next.uncapture()
   }
 
   /** The endpoint's head is not sent. `false`: it has begun, or the client has gone. */
@@ -172,8 +172,8 @@ export class ResponseCapture
 
   /** The stream is over: those behind us may see the close now. */
   release(): void {
-    if (this.#events.isReleased) return
-    this.#events.release(() => {
+    if (this.#events.isCloseShown) return
+    this.#events.showClose(() => {
       const res = this.#res
       if (!this.wire.isGone) {
         // If the response has ended on the wire, too, Node's own state is what we would tell.
@@ -239,7 +239,7 @@ export class ResponseCapture
   }
 
   get isFinished(): boolean {
-    return (this.#phase === 'ended' || this.#phase === 'passed') && this.#events.isReleased
+    return (this.#phase === 'ended' || this.#phase === 'passed') && this.#events.isCloseShown
   }
 
   get needsDrain(): boolean {
@@ -248,13 +248,13 @@ export class ResponseCapture
 
   get isClosed(): boolean {
     // Node drops what is written to a response that calls itself destroyed.
-    return this.#events.isReleased && this.wire.isGone
+    return this.#events.isCloseShown && this.wire.isGone
   }
 
   /** The endpoint destroys its response. `false`: it has ended it before. */
   abort(): boolean {
     const isHeadDue = this.#phase === 'headed'
-    if (this.#events.isReleased || !this.#step('break')) return false
+    if (this.#events.isCloseShown || !this.#step('break')) return false
     this.#capture?.abort()
     if (isHeadDue) this.#capture?.begin()
     return true
@@ -387,7 +387,7 @@ export class ResponseCapture
   #write(args: readonly unknown[]): boolean {
     const [chunk, encoding] = args
     const callback = callbackIn(args)
-    const isOver = this.isEnded || this.#events.isReleased
+    const isOver = this.isEnded || this.#events.isCloseShown
     const take = (bytes: Buffer): boolean => !isOver && this.#capture?.write(bytes) === true
     const isText = !isOver && typeof chunk === 'string' && typeof encoding !== 'string'
     const textTaken = isText ? this.#capture?.writeText?.(chunk) : undefined
@@ -436,7 +436,7 @@ export class ResponseCapture
 
   get isRunning(): boolean {
     const isTaken = this.#isCaptured || this.#isHeard
-    return isTaken && !this.isEnded && !this.#events.isReleased
+    return isTaken && !this.isEnded && !this.#events.isCloseShown
   }
 
   isInsideHandler(): boolean {
@@ -454,11 +454,11 @@ export class ResponseCapture
   gone(): void {
     this.wire.gone()
     // The socket may have told before Node had said of the response that it is destroyed.
-    if (!this.#events.isReleased) showState(this.#res, this)
+    if (!this.#events.isCloseShown) showState(this.#res, this)
   }
 
   wireGone(): void {
-    if (!this.#events.isReleased) showState(this.#res, this)
+    if (!this.#events.isCloseShown) showState(this.#res, this)
     else this.#endInFront()
     if (!this.#isCaptured && !this.isEnded) this.drain()
   }
@@ -470,7 +470,7 @@ export class ResponseCapture
 
   // The socket
 
-  /** From now on, those behind us hear no events of the socket until `release`. */
+  /** From now on, those behind us hear no events of the socket until `showClose`. */
   #holdEvents(): void {
     if (this.#events.isHolding) return
     this.#events.hold()
@@ -481,7 +481,7 @@ export class ResponseCapture
 
   /** What is written goes nowhere, and must not wait for room in a dead socket. */
   get #isAlone(): boolean {
-    return this.#events.isHolding && this.wire.isGone && !this.#events.isReleased
+    return this.#events.isHolding && this.wire.isGone && !this.#events.isCloseShown
   }
 
   #endInFront(): void {

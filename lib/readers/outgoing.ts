@@ -1,6 +1,6 @@
 // Answers that are written whole: all of a kept result share its bytes, counted once.
 import { type Counter, Holding, RANKS } from '../streams/budget.js'
-import { type Sink, SocketRelease } from './sink.js'
+import { type Sink, SocketClosing } from './sink.js'
 import type { Stallable, StallWatch } from './stall-watch.js'
 
 /** A kept result, or the part of it that stands in each of its answers. */
@@ -121,7 +121,7 @@ class Unread extends Holding {
 export class Answer implements Stallable {
   readonly isClosed = true
   /** Set once the process is about to end. */
-  #release: SocketRelease | undefined
+  #socketClosing: SocketClosing | undefined
   readonly #sink: Sink
   readonly #unread: Unread
   readonly #stalls: StallWatch
@@ -153,12 +153,12 @@ export class Answer implements Stallable {
   }
 
   /** The socket closes together with the response. */
-  beginClosing(onReleased: () => void): void {
-    this.#release = new SocketRelease(this.#sink, onReleased)
+  beginClosing(onClosed: () => void): void {
+    this.#socketClosing = new SocketClosing(this.#sink, onClosed)
   }
 
   /** Cuts the connection if the socket has not closed within so many milliseconds. */
   cutAfter(patience: number): void {
-    this.#release?.within(patience, () => this.stalled())
+    this.#socketClosing?.within(patience, () => this.stalled())
   }
 }

@@ -41,7 +41,7 @@ export class Listen implements Feature {
     if (unread !== undefined) return () => followChannel(context, unread)
     const isOnly = channels.length === 1
     const channel = parked[0] ?? (isOnly ? first : undefined)
-    context.second = channel && new SecondListener(context, rules, channel, isOnly)
+    context.secondChannel = channel && new SecondListener(context, rules, channel, isOnly)
     return undefined
   }
 }
