@@ -38,8 +38,7 @@ import {
 } from '../http/node-internals.js'
 import {
   type CapturingLayer,
-  type Front,
-  frontOf,
+  listenersOfRequest,
   isCacheControl,
   type Layer,
   patchedResponse,
@@ -86,7 +85,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   #live: ResponseCapture | undefined
   #runStream: RunStream | undefined
   readonly #socket: Socket
-  readonly #front: Front
+  /** Listeners from in front of us, of response and request: they hear the socket. */
+  readonly #front: readonly unknown[]
   readonly #slow: SlowAnswers | undefined
   readonly #taker: ResponseTaker | undefined
   readonly #initialize: InitializeAnswer | undefined
@@ -115,10 +115,11 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     keyed?.join(res, () => undefined)
     this.next = patchedResponse(res)
     this.#socket = req.socket
-    this.#front = frontOf(req, res)
+    const ofRequest = listenersOfRequest(req)
+    this.#front = ofRequest.concat(res.rawListeners('close'), res.rawListeners('finish'))
     this.next.capture(this)
     ;(res as Viewed)[VIEW] = undefined
-    if (this.#front.isToHearRequest) this.goLive()
+    if (ofRequest.length > 0 || !req.complete) this.goLive()
     if (keyed !== undefined) {
       // A client may ask for the response again, so its close is held from now on.
       applyPreference(request, this.next)

@@ -343,8 +343,10 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
     const { isInitialize, declaresStreams } = this.facts
     if (notifications === 'never' || isInitialize) return undefined
     let isAgreed = declaresStreams
-    if (sessionId !== undefined && sessionId === this.session) isAgreed ||= this.known.hasStreams
-    else if (sessionId !== undefined) isAgreed ||= sessions.of(this.owner, sessionId).hasStreams
+    if (sessionId !== undefined) {
+      const known = sessionId === this.session ? this.#known : undefined
+      isAgreed ||= (known ?? sessions.of(this.owner, sessionId)).hasStreams
+    }
     return isAgreed || notifications === 'always' ? resumeInterval : undefined
   }
 

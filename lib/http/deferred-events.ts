@@ -4,12 +4,7 @@ import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
-import {
-  type Front,
-  HELD_REQUEST_EVENTS,
-  type PatchedResponse,
-  REQUEST_EVENTS
-} from './patched-response.js'
+import { HELD_REQUEST_EVENTS, type PatchedResponse, REQUEST_EVENTS } from './patched-response.js'
 
 export interface DeferredEventsHost {
   readonly isTaken: boolean | undefined
@@ -28,7 +23,6 @@ type AnyFunction = (...args: never[]) => unknown
 
 /** As others patch `emit`, `on` and `off` where we and they meet: what traces requests does. */
 const NATIVE = { ...EventEmitter.prototype }
-const NO_LISTENERS: readonly unknown[] = []
 const NONE: readonly string[] = []
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 
@@ -44,8 +38,6 @@ export class DeferredEvents {
   #isClosed = false
   /** Listeners from in front of us, which hear the socket. So few that a set would be larger. */
   #inFront: readonly unknown[]
-  /** Some of them are on the request, which is rare. */
-  readonly #isRequestHeard: boolean
   #heldRequestEvents: readonly string[] = NONE
   #isRequestPatched = false
   /** The stream is over, and the response on the wire: those behind us hear of its end with it. */
@@ -60,14 +52,15 @@ export class DeferredEvents {
     req: IncomingMessage,
     patched: PatchedResponse,
     host: DeferredEventsHost,
-    front: Front
+    front: readonly unknown[]
   ) {
     this.#req = req
     this.#patched = patched
     this.#host = host
-    this.#isRequestHeard = front.isRequestHeard
-    this.#inFront = front.listeners
-    if (front.isToHearRequest) this.#patchRequest()
+    this.#inFront = front
+    // Who reads the body is told in the context in which they ask only where all of it has come.
+    const isHeard = (event: string): boolean => this.#isHeardInFront(event)
+    if (!req.complete || REQUEST_EVENTS.some(isHeard)) this.#patchRequest()
   }
 
   get isHolding(): boolean {
@@ -181,14 +174,16 @@ export class DeferredEvents {
     req.emit = emit as IncomingMessage['emit']
   }
 
+  #isHeardInFront(event: string): boolean {
+    return this.#req.rawListeners(event).some(listener => this.#inFront.includes(listener))
+  }
+
   #emitOnRequest(emit: IncomingMessage['emit'], event: string, args: unknown[]): boolean {
     const req = this.#req
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
     if (!REQUEST_EVENTS.includes(event)) return emitAll()
     const isInside = this.#host.isInsideHandler()
-    const listeners = this.#isRequestHeard ? req.rawListeners(event) : NO_LISTENERS
-    if (!listeners.some(listener => this.#inFront.includes(listener)))
-      return isInside ? emitAll() : this.#host.runInside(emitAll)
+    if (!this.#isHeardInFront(event)) return isInside ? emitAll() : this.#host.runInside(emitAll)
     const hasCalled = this.#call(req, event, args, true)
     return this.#call(req, event, args, false) || hasCalled
   }

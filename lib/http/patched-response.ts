@@ -70,27 +70,17 @@ export interface Viewed {
   [VIEW]?: ResponseView | undefined
 }
 
-/** Listeners from in front of us, of a response and its request: they hear the socket. */
-export interface Front {
-  readonly listeners: readonly unknown[]
-  /** Some of them are on the request, which is rare. */
-  readonly isRequestHeard: boolean
-  /** Who reads the body is told in the context in which they ask only where all of it has come. */
-  readonly isToHearRequest: boolean
-}
-
 export const HELD_REQUEST_EVENTS = ['close', 'aborted', 'error']
 export const REQUEST_EVENTS = ['data', 'end', 'readable', ...HELD_REQUEST_EVENTS]
 
-export function frontOf(req: IncomingMessage, res: ServerResponse): Front {
-  let listeners: readonly unknown[] = res.rawListeners('close').concat(res.rawListeners('finish'))
-  let isRequestHeard = false
-  for (const event of REQUEST_EVENTS) {
-    if (req.listenerCount(event) === 0) continue
-    isRequestHeard = true
-    listeners = listeners.concat(req.rawListeners(event))
-  }
-  return { listeners, isRequestHeard, isToHearRequest: isRequestHeard || !req.complete }
+const NO_LISTENERS: readonly unknown[] = []
+
+/** Before those behind us are called. */
+export function listenersOfRequest(req: IncomingMessage): readonly unknown[] {
+  let listeners = NO_LISTENERS
+  for (const event of REQUEST_EVENTS)
+    if (req.listenerCount(event) > 0) listeners = listeners.concat(req.rawListeners(event))
+  return listeners
 }
 
 type AnyMethod = (...args: unknown[]) => unknown

@@ -21,7 +21,6 @@ import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
 import {
   type CapturingLayer,
-  type Front,
   isCacheControl,
   type PatchedResponse,
   type ResponseView,
@@ -93,7 +92,7 @@ export class ResponseCapture
     req: IncomingMessage,
     patched: PatchedResponse,
     host: ResponseCaptureHost,
-    front: Front
+    front: readonly unknown[]
   ) {
     this.#req = req
     this.next = patched
