@@ -105,7 +105,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
     cut: (name: string) => cutConnection(instance, name),
     current: () => {
       const context = currentContext()
-      return context?.instance === instance && !context.isUntaken ? context : undefined
+      return context?.instance === instance && !context.isLeftAlone ? context : undefined
     },
     link: (...[uri, options]: Parameters<MakeLink>) => {
       const context = currentContext()

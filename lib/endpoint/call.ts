@@ -104,15 +104,15 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
    * @param taker decides about its response. Default: an event stream becomes a stream of ours.
    */
   constructor(request: RequestContext, slow?: SlowAnswers, taker?: ResponseTaker) {
-    const { instance, req, res, keyed, facts } = request
+    const { instance, req, res, keyedCall, facts } = request
     super(instance, instance.links?.for(request), inSameContext(waited))
     this.request = request
     this.#slow = slow
     this.#taker = taker
     this.#startedAt = instance.progress === undefined ? 0 : now()
-    this.isUntaken = taker === undefined && !request.profile.taken
+    this.isLeftAlone = taker === undefined && !request.profile.isDurable
     // Before the response is held, which hides the client's `close` from those who listen later.
-    keyed?.join(res, () => undefined)
+    keyedCall?.awaitedBy(res)
     this.next = patchedResponse(res)
     this.#socket = req.socket
     const ofRequest = listenersOfRequest(req)
@@ -120,7 +120,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.next.capture(this)
     ;(res as Viewed)[VIEW] = undefined
     if (ofRequest.length > 0 || !req.complete) this.goLive()
-    if (keyed !== undefined) {
+    if (keyedCall !== undefined) {
       // A client may ask for the response again, so its close is held from now on.
       applyPreference(request, this.next)
       this.response.keep()
@@ -128,7 +128,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (taker !== undefined) return
     if (facts.isInitialize || request.isUnread) this.#initialize = watchInitializeJson(request)
     if (facts.isInitialize) this.#stream.initialize = this.#initialize
-    keyed?.record(res, this.response)
+    keyedCall?.record(res, this.response)
   }
 
   /** Lets the endpoint work on it. @param ours answers in the endpoint's place. */
@@ -171,15 +171,15 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   /** Before `run`. `onAnswered` is called if the call will not, as the endpoint answers it. */
   mayGoOnAlone(onAnswered: () => void): void {
     this.#stream.onAnswered = onAnswered
-    this.isUntaken = false
+    this.isLeftAlone = false
   }
 
   /** `askedAs`: the id that the endpoint knows the call by. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { isUndecided } = this
-    const { keyed, res } = this.request
+    const { keyedCall, res } = this.request
     // Its client has left, and cannot come back.
-    if (isUndecided && keyed === undefined && res.destroyed) return 'too-late'
+    if (isUndecided && keyedCall === undefined && res.destroyed) return 'too-late'
     if (!isUndecided && this.stream === undefined) return 'too-late'
     const detachment = this.#stream.goOnAlone(interim, askedAs)
     if (detachment === 'detached') this.stop()
@@ -230,13 +230,13 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       if (head.status === 200 && head.mediaType === JSON_TYPE) return this.#pass('', false)
       const instead = head.status === 409 ? secondChannel?.refused(this.response) : undefined
       if (instead === undefined) return this.#pass(whyNoStream(head), false)
-      this.isUntaken = true
+      this.isLeftAlone = true
       instance.debug('409 to a second listen channel: it follows the one there is')
       return instead
     }
     secondChannel?.allowed()
     const { profile } = request
-    if (!profile.taken && this.#runStream?.onAnswered === undefined)
+    if (!profile.isDurable && this.#runStream?.onAnswered === undefined)
       return this.#pass('revision without resumption')
     const { session } = request
     const sessionId =
@@ -284,13 +284,13 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   /** @param why for the debug log; '': no line, as nobody would expect a stream. */
   #pass(why: string, isStream = true): 'pass' {
-    this.isUntaken = true
+    this.isLeftAlone = true
     this.#runStream?.onAnswered?.()
     // A stream that is not kept cannot be given again: the endpoint is to see its client leave.
-    const { instance, method, res, keyed } = this.request
-    if (isStream && keyed !== undefined) {
+    const { instance, method, res, keyedCall } = this.request
+    if (isStream && keyedCall !== undefined) {
       withdrawPreference(res)
-      keyed.giveUp()
+      keyedCall.giveUp()
     }
     if (why !== '') instance.debug('%s response left alone: %s', method, why)
     return 'pass'
@@ -298,8 +298,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   // CapturingLayer
 
-  get isTaken(): boolean | undefined {
-    if (this.#live !== undefined) return this.#live.isTaken
+  get isCaptured(): boolean | undefined {
+    if (this.#live !== undefined) return this.#live.isCaptured
     return this.#phase === 'undecided' ? undefined : this.#phase !== 'passed'
   }
 
@@ -580,7 +580,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   brokenOff(): void {
     if (this.#taker !== undefined) return this.#taker.brokenOff()
-    this.request.keyed?.abandon()
+    this.request.keyedCall?.abandon()
   }
 
   goesOnAlone(): void {

@@ -7,7 +7,7 @@ import { dropsBody, maskRequest } from './node-internals.js'
 import { HELD_REQUEST_EVENTS, type PatchedResponse, REQUEST_EVENTS } from './patched-response.js'
 
 export interface DeferredEventsHost {
-  readonly isTaken: boolean | undefined
+  readonly isCaptured: boolean | undefined
   /** The endpoint has ended it, and everything has been taken. */
   readonly isFinished: boolean
   /** The response has been ended on the wire, too. */
@@ -128,7 +128,7 @@ export class DeferredEvents {
   }
 
   #emit(event: string, args: unknown[]): boolean {
-    const isHeld = event !== 'drain' || this.#host.isTaken !== false
+    const isHeld = event !== 'drain' || this.#host.isCaptured !== false
     const { res } = this.#patched
     // Node calls the response destroyed before its close; else somebody emits that by hand.
     const isOfWire = event !== 'close' || res.destroyed

@@ -30,7 +30,7 @@ export interface Layer {
 /** A layer that may take the response: then it goes to a stream, and not to the wire. */
 export interface CapturingLayer extends Layer {
   /** `undefined`: its head is not due yet. */
-  readonly isTaken: boolean | undefined
+  readonly isCaptured: boolean | undefined
 }
 
 /** Reads along what passes to the wire. */
@@ -395,7 +395,7 @@ export class PatchedResponse implements Layer {
   }
 
   #tell(tell: (watch: Watch) => void): void {
-    if (this.#capture?.isTaken !== true) this.#watches.forEach(tell)
+    if (this.#capture?.isCaptured !== true) this.#watches.forEach(tell)
   }
 
   flushHeaders(): void {

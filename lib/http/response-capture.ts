@@ -103,7 +103,7 @@ export class ResponseCapture
     patched.capture(this)
   }
 
-  get isTaken(): boolean | undefined {
+  get isCaptured(): boolean | undefined {
     return this.#phase === 'undecided' ? undefined : this.#isCaptured
   }
 
@@ -133,15 +133,15 @@ export class ResponseCapture
   }
 
   /** A kept response that was not taken has been ended: those behind us may see it close. */
-  untakenEnded(): void {
+  leftAloneEnded(): void {
     if (this.#isCaptured) return
     this.#step('end')
-    if (this.#events.isHolding) this.release()
+    if (this.#events.isHolding) this.showClose()
   }
 
   /** A kept response will not be asked for again after all: those behind us may see its close. */
   detach(): void {
-    if (this.wire.isGone) this.release()
+    if (this.wire.isGone) this.showClose()
     else this.#events.passOn()
   }
 
@@ -170,7 +170,7 @@ export class ResponseCapture
   }
 
   /** The stream is over: those behind us may see the close now. */
-  release(): void {
+  showClose(): void {
     if (this.#events.isCloseShown) return
     this.#events.showClose(() => {
       const res = this.#res
@@ -201,7 +201,7 @@ export class ResponseCapture
 
   /** Sends the head. Middleware in front may throw at that, and the endpoint could not catch it. */
   #begin(capture: Capture): void {
-    this.#attempt(() => capture.begin())
+    this.#attempt(() => capture.headDue())
   }
 
   #attempt<T>(send: () => T): T | undefined {
@@ -255,7 +255,7 @@ export class ResponseCapture
     const isHeadDue = this.#phase === 'headed'
     if (this.#events.isCloseShown || !this.#step('break')) return false
     this.#capture?.abort()
-    if (isHeadDue) this.#capture?.begin()
+    if (isHeadDue) this.#capture?.headDue()
     return true
   }
 
@@ -417,7 +417,7 @@ export class ResponseCapture
     if (this.wire.isGone) showState(this.#res, this)
     if (callback !== undefined) process.nextTick(callback)
     this.#capture?.end()
-    if (isHeadDue) this.#capture?.begin()
+    if (isHeadDue) this.#capture?.headDue()
     return this.#res
   }
 

@@ -23,7 +23,7 @@ import type { WireSession } from './wire.js'
 
 /** Wires have neither primers nor hand-offs, at any revision. */
 const PROFILE: ClientProfile = {
-  taken: true,
+  isDurable: true,
   primer: 'none',
   reconnects: 'always',
   handoff: 'never'
@@ -157,7 +157,7 @@ export class SessionStreams {
     const producer: Producer = {
       drain: () => this.#drained(stream as Stream),
       unanswered: ids => this.#session.unanswered(ids),
-      release: () => {
+      streamEnded: () => {
         this.#drained(stream as Stream)
         over(stream as Stream)
       }
