@@ -58,7 +58,7 @@ export async function streamResource(
   if (typeof uri !== 'string' || uri === '')
     throw new TypeError('streamResource: `uri` must be a string, and not empty')
   const { controller: over } = abortWith(settings.signal)
-  const transfer = transferOf(
+  const transfer = new Transfer(
     sourceOf(uri, endpointOf(transportOrUrl, settings, over), settings),
     settings,
     over.signal
@@ -73,7 +73,7 @@ export async function streamResource(
       stream: streamOf(transfer, over),
       mimeType: mimeType || response.headers.get('content-type') || 'application/octet-stream',
       name: fileNameOf(response),
-      size: transfer.size(),
+      size: transfer.size,
       uri: canonical
     }
   } catch (error) {
@@ -107,15 +107,6 @@ function streamOf(transfer: Transfer, over: AbortController): ReadableStream<Uin
   )
 }
 
-interface Transfer {
-  /** Resolves with the first response that has bytes. */
-  readonly connect: () => Promise<Found>
-  /** Bytes of the whole resource, if known; call it after `connect`. */
-  readonly size: () => number | undefined
-  /** The next bytes; `undefined` after the last ones. */
-  readonly read: () => Promise<Uint8Array | undefined>
-}
-
 /** A response with bytes. */
 interface Answer {
   readonly reader: ReadableStreamDefaultReader<Uint8Array> | undefined
@@ -127,50 +118,58 @@ interface Answer {
   repeated: number
 }
 
-/** @param over aborts when the transfer is over, for whatever reason */
-function transferOf(source: Source, settings: ResourceSettings, over: AbortSignal): Transfer {
-  const { maxStreamSize, idleTimeout, headers, onProgress } = settings
+class Transfer {
+  readonly #source: Source
+  readonly #settings: ResourceSettings
+  /** Aborts when the transfer is over, for whatever reason. */
+  readonly #over: AbortSignal
   /** Bytes that have been given to the reader. */
-  let received = 0
-  let attempt = 0
+  #received = 0
+  #attempt = 0
   /** Whether the endpoint was asked for another URL since the last bytes or lost connection. */
-  let isRenewed = false
-  /** Bytes of the whole resource, once known. */
-  let size: number | undefined
-  let validators: Validators | undefined
-  /** The value of `received` when a response that is not framed last ended. */
-  let endedAt: number | undefined
-  /** The present response. */
-  let answer: Answer
-  let connection = new AbortController()
+  #isRenewed = false
+  #size: number | undefined
+  #validators: Validators | undefined
+  /** The value of `#received` when a response that is not framed last ended. */
+  #endedAt: number | undefined
+  /** The present response; there is one once `connect` has resolved. */
+  #answer!: Answer
+  #connection = new AbortController()
   /** How the last connection was lost. */
-  let reason: ReconnectReason = 'error'
+  #reason: ReconnectReason = 'error'
 
-  onAbort(over, () => connection.abort(over.reason))
+  constructor(source: Source, settings: ResourceSettings, over: AbortSignal) {
+    this.#source = source
+    this.#settings = settings
+    this.#over = over
+    onAbort(over, () => this.#connection.abort(over.reason))
+  }
 
-  const failure = (
-    code: ResourceStreamError['code'],
-    detail: string,
-    cause?: unknown
-  ): ResourceStreamError => new ResourceStreamError(code, detail, { cause })
-
-  /** How a connection was lost that fails with an error: if it was aborted here, by silence. */
-  const lost = (): ReconnectReason => (connection.signal.aborted ? 'idle' : 'error')
+  /** Bytes of the whole resource, once known. */
+  get size(): number | undefined {
+    return this.#size
+  }
 
   /** Opens the next connection, the first one without a wait. Throws if there will be none. */
-  async function connect(cause?: unknown): Promise<Found> {
+  async connect(cause?: unknown): Promise<Found> {
+    const { idleTimeout, headers } = this.#settings
+    const source = this.#source
+    const over = this.#over
     let retryAfter: number | undefined
-    for (let isFirst = validators === undefined; ; isFirst = false) {
-      if (!isFirst) await waitForNext(cause, retryAfter)
+    for (let isFirst = this.#validators === undefined; ; isFirst = false) {
+      if (!isFirst) await this.#wait(cause, retryAfter)
       retryAfter = undefined
       over.throwIfAborted()
-      connection = new AbortController()
-      reason = 'error'
+      const connection = (this.#connection = new AbortController())
+      this.#reason = 'error'
       try {
-        // There is a strong validator, or `waitForNext` would have thrown.
+        // There is a strong validator, or `#wait` would have thrown.
         const range =
-          received > 0
-            ? { Range: `bytes=${received}-`, 'If-Range': validators?.strong as string }
+          this.#received > 0
+            ? {
+                Range: `bytes=${this.#received}-`,
+                'If-Range': this.#validators?.strong as string
+              }
             : undefined
         const finding = source.find(range, connection.signal)
         const found = await onConnection(connection, idleTimeout, finding, ({ response }) =>
@@ -178,60 +177,74 @@ function transferOf(source: Source, settings: ResourceSettings, over: AbortSigna
         )
         const { response } = found
         if (hasBytes(response)) {
-          answer = accept(found)
+          this.#answer = this.#accept(found)
           return found
         }
         discard(response)
-        reason = 'status'
+        this.#reason = 'status'
         retryAfter = retryAfterOf(response)
         const refusal = failureOf(response.status)
-        if (!isTemporary(response.status)) renew(refusal, source.forget())
+        if (!isTemporary(response.status)) this.#renew(refusal, source.forget())
         cause = refusal
       } catch (error) {
         over.throwIfAborted()
         if (error instanceof ResourceStreamError) {
           if (error.status !== 401) throw error
           // A function makes new headers, which may have a valid token.
-          renew(error, source.forget() || typeof headers === 'function')
+          this.#renew(error, source.forget() || typeof headers === 'function')
         } else {
           // A download URL may be used up even if no byte has arrived, so it may be renewed again.
-          isRenewed = false
-          reason = lost()
+          this.#isRenewed = false
+          this.#lost()
         }
         cause = error
       }
     }
   }
 
-  async function waitForNext(cause: unknown, retryAfter: number | undefined): Promise<void> {
-    if (received > 0 && !validators?.strong)
+  async #wait(cause: unknown, retryAfter: number | undefined): Promise<void> {
+    const settings = this.#settings
+    const received = this.#received
+    if (received > 0 && !this.#validators?.strong)
       throw failure(
         'incomplete',
         'it broke off, and no strong validator says that the rest would fit',
         cause
       )
-    attempt++
+    const attempt = ++this.#attempt
+    const reason = this.#reason
     const last = cause instanceof Error ? `: ${cause.message.split(': ').pop()}` : ''
-    await untilNextAttempt({ attempt, received, reason }, { retryAfter }, settings, over, () =>
-      failure('retries-exhausted', `${settings.maxRetries} in a row${last}`, cause)
+    await untilNextAttempt(
+      { attempt, received, reason },
+      { retryAfter },
+      settings,
+      this.#over,
+      () => failure('retries-exhausted', `${settings.maxRetries} in a row${last}`, cause)
     )
   }
 
+  /** A connection has failed with an error: if it was aborted here, by silence. */
+  #lost(): void {
+    this.#reason = this.#connection.signal.aborted ? 'idle' : 'error'
+  }
+
   /** Allows one more request to the endpoint: URLs and tokens expire, or are used up. */
-  function renew(refusal: ResourceStreamError, mayHelp: boolean): void {
-    if (isRenewed || !mayHelp) throw refusal
-    isRenewed = true
+  #renew(refusal: ResourceStreamError, mayHelp: boolean): void {
+    if (this.#isRenewed || !mayHelp) throw refusal
+    this.#isRenewed = true
   }
 
   /** Checks that the bytes of a response go on where the last ones stopped; throws if not. */
-  function accept({ response, size: promised }: Found): Answer {
+  #accept({ response, size: promised }: Found): Answer {
+    const { maxStreamSize } = this.#settings
+    const received = this.#received
     const extent = extentOf(response)
     if (extent === undefined) throw unexpected('a range that makes no sense', response)
     const found = validatorsOf(response)
-    const sizes = new Set([size, promised, extent.size].filter(each => each !== undefined))
-    if (validators === undefined && sizes.size > 1)
+    const sizes = new Set([this.#size, promised, extent.size].filter(each => each !== undefined))
+    if (this.#validators === undefined && sizes.size > 1)
       throw failure('wrong-size', [...sizes].join(' or '))
-    validators ??= found
+    const validators = (this.#validators ??= found)
     // A 200 has the whole resource. If it is the same version, the bytes before are skipped.
     const isWhole = response.status === 200
     const isOther = sizes.size > 1 || isChanged(validators, found)
@@ -239,9 +252,10 @@ function transferOf(source: Source, settings: ResourceSettings, over: AbortSigna
       throw failure('changed', 'it is not what it was when the transfer began')
     if (!isWhole && extent.start !== received)
       throw unexpected('another range than was asked for', response)
-    ;[size] = sizes
+    const [size] = sizes
+    this.#size = size
     if ((size ?? 0) > maxStreamSize) throw failure('too-large', `${size} bytes`)
-    isRenewed = false
+    this.#isRenewed = false
     // The body of a 416 is not part of the resource.
     if (response.status === 416) discard(response)
     return {
@@ -253,52 +267,62 @@ function transferOf(source: Source, settings: ResourceSettings, over: AbortSigna
     }
   }
 
-  async function read(): Promise<Uint8Array | undefined> {
+  /** The next bytes; `undefined` after the last ones. */
+  async read(): Promise<Uint8Array | undefined> {
+    const { maxStreamSize, idleTimeout, onProgress } = this.#settings
     for (;;) {
       let bytes: Uint8Array | undefined
       let cause: unknown
+      const answer = this.#answer
       const { reader, end } = answer
       try {
         // A response without a body has no bytes.
-        bytes = reader && (await onConnection(connection, idleTimeout, reader.read())).value
-        reason = 'end'
+        bytes = reader && (await onConnection(this.#connection, idleTimeout, reader.read())).value
+        this.#reason = 'end'
       } catch (error) {
         reader?.cancel(error).catch(() => undefined)
-        over.throwIfAborted()
-        reason = lost()
+        this.#over.throwIfAborted()
+        this.#lost()
         cause = error
       }
       if (bytes === undefined) {
-        if (isWhole(cause)) return undefined
-        await connect(cause ?? new Error('The connection ended early'))
+        if (this.#isWhole(cause)) return undefined
+        await this.connect(cause ?? new Error('The connection ended early'))
         continue
       }
       const fresh = bytes.subarray(answer.repeated)
       answer.repeated -= bytes.length - fresh.length
       if (fresh.length === 0) continue
-      received += fresh.length
-      attempt = 0
+      const received = (this.#received += fresh.length)
+      this.#attempt = 0
       if (received > maxStreamSize) throw failure('too-large', `more than ${maxStreamSize} bytes`)
       if (received > (end ?? Infinity)) throw failure('wrong-size', `more than ${end} bytes`)
-      await onProgress({ received, size })
+      await onProgress({ received, size: this.#size })
       return fresh
     }
   }
 
   /** Whether the resource is complete when a response has ended. */
-  function isWhole(cause: unknown): boolean {
-    const { repeated, end, isFramed } = answer
+  #isWhole(cause: unknown): boolean {
+    const { repeated, end, isFramed } = this.#answer
+    const received = this.#received
     if (repeated > 0 && cause === undefined)
       throw failure('changed', 'it is shorter than when the transfer began')
-    if (size !== undefined) return received === size
+    if (this.#size !== undefined) return received === this.#size
     if (cause !== undefined || received !== (end ?? received)) return false
     // If the end of the connection is the only sign, it must come twice at the same byte.
-    const isEnd = isFramed || endedAt === received
-    endedAt = received
+    const isEnd = isFramed || this.#endedAt === received
+    this.#endedAt = received
     return isEnd
   }
+}
 
-  return { connect, size: () => size, read }
+function failure(
+  code: ResourceStreamError['code'],
+  detail: string,
+  cause?: unknown
+): ResourceStreamError {
+  return new ResourceStreamError(code, detail, { cause })
 }
 
 /** Which bytes of the resource a response has. */
