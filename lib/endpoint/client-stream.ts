@@ -27,7 +27,7 @@ export class ClientStream {
 
   /** `undefined`: no room. @param isDurable its client may come back to it. */
   open(producer: Producer, isDurable: boolean, more: Partial<StreamInit> = {}): Stream | undefined {
-    const { instance, owner, session, facts, profile, keyed } = this.#request
+    const { instance, owner, session, facts, profile, keyedCall } = this.#request
     const { sessionId = session } = more
     const init: StreamInit = {
       id: this.#id,
@@ -37,7 +37,7 @@ export class ClientStream {
       sessionId,
       profile: isDurable ? profile : ONE_CONNECTION,
       isEphemeral: !isDurable,
-      callKey: isDurable ? keyed?.key : undefined,
+      callKey: isDurable ? keyedCall?.key : undefined,
       resumeInterval: isDurable ? this.#request.announcementIn(sessionId) : undefined,
       ...more
     }

@@ -12,8 +12,8 @@ import {
   type AnswerHead,
   type AnswerLimits,
   type AnswerSink,
-  EndpointMessages
-} from './endpoint-messages.js'
+  AnswerReader
+} from './answer-reader.js'
 
 export type EndpointAnswer =
   /** A JSON-RPC response, as it was written. */
@@ -88,7 +88,7 @@ export class SoleAnswer implements AnswerSink {
   readonly #head: Headed
   readonly #requestId: string
   readonly #listener: AnswerListener
-  readonly #messages: EndpointMessages
+  readonly #reader: AnswerReader
   #isAnswered = false
   #hasEnded = false
 
@@ -96,8 +96,8 @@ export class SoleAnswer implements AnswerSink {
     this.#head = head
     this.#requestId = requestId
     this.#listener = listener
-    this.#messages = new EndpointMessages(this, limits)
-    this.#messages.head({
+    this.#reader = new AnswerReader(this, limits)
+    this.#reader.head({
       status: head.status,
       header: name => stringOf(head.headers[name])
     })
@@ -111,16 +111,16 @@ export class SoleAnswer implements AnswerSink {
   /** The memory of `bytes` may be reused after the call. */
   push(bytes: Uint8Array): void {
     if (this.#isAnswered) return
-    const fault = this.#messages.push(bytes)
+    const fault = this.#reader.push(bytes)
     if (fault !== undefined) this.failed(fault)
-    if (this.#isAnswered) this.#messages.drop()
+    if (this.#isAnswered) this.#reader.drop()
   }
 
   end(): void {
     this.#hasEnded = true
     if (this.#isAnswered) return
-    this.#messages.end()
-    if (!this.#messages.isBody) this.failed('no-response')
+    this.#reader.end()
+    if (!this.#reader.isBody) this.failed('no-response')
   }
 
   /** Nothing more comes. */
@@ -128,13 +128,13 @@ export class SoleAnswer implements AnswerSink {
     // A body that has come whole may have to be decoded.
     if (this.#hasEnded) return
     this.failed('no-response')
-    this.#messages.drop()
+    this.#reader.drop()
   }
 
   /** Nothing more of it is wanted. */
   drop(): void {
     this.#isAnswered = true
-    this.#messages.drop()
+    this.#reader.drop()
   }
 
   // AnswerSink

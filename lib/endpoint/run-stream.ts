@@ -16,7 +16,7 @@ import { ClientStream } from './client-stream.js'
 import type { HandlerContext } from '../http/handler-context.js'
 import { warnOfMissed } from '../http/warnings.js'
 import { messagesIn, missedHeaders } from './endpoint-answer.js'
-import { type AnswerSink, EndpointMessages } from './endpoint-messages.js'
+import { type AnswerSink, AnswerReader } from './answer-reader.js'
 import { keepBody } from '../http/node-internals.js'
 import type { NumberedEvents, NumberedRun } from './instance-parts.js'
 import { type InitializeAnswer, noteNotFound, noteRevision } from './outcome.js'
@@ -69,7 +69,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   /** Lines besides events that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
   #leadingSize = 0
-  readonly #messages: EndpointMessages
+  readonly #reader: AnswerReader
   /** Events parsed from the current `write()`. */
   #events = 0
   /** The endpoint's head, if the wire has had one of ours before. */
@@ -82,7 +82,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     this.#request = request
     this.#run = run
     this.#client = new ClientStream(request, run.id, startedAt)
-    this.#messages = new EndpointMessages(this, {
+    this.#reader = new AnswerReader(this, {
       event: request.instance.maxEventBytes,
       body: request.instance.maxAnswerBytes,
       budget: request.instance.table.budget,
@@ -94,14 +94,14 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   /** Takes the endpoint's event stream. `false`: there is no room for it. */
   open(sessionId: string | undefined, hasRoom = false, begunAt?: number): boolean {
-    const { instance, req, owner, keyed, profile } = this.#request
+    const { instance, req, owner, keyedCall, profile } = this.#request
     const { initialize } = this
-    const stream = this.#client.open(this, profile.taken, {
+    const stream = this.#client.open(this, profile.isDurable, {
       kind: req.method === 'GET' ? 'listen' : 'request',
       sessionId,
       isHandshake: initialize !== undefined,
       isConnecting: true,
-      callKey: keyed?.key,
+      callKey: keyedCall?.key,
       hasRoom,
       begunAt
     })
@@ -114,7 +114,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     if (stream.kind === 'listen' && sessionId !== undefined)
       instance.sessions.noteReadsEvents(owner, sessionId)
     this.#started(stream, begunAt !== undefined)
-    keyed?.settle({ kind: 'stream', streamId: stream.id })
+    keyedCall?.settle({ kind: 'stream', streamId: stream.id })
     if (this.#run.response.wire.isGone) this.goesOnAlone()
     return true
   }
@@ -140,7 +140,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   /** Gives the wire to a reader while the endpoint has not begun to answer. */
   openInTheMeantime(meantime: InTheMeantime): void {
-    const { instance, res, method, keyed } = this.#request
+    const { instance, res, method, keyedCall } = this.#request
     if (res.destroyed || res.writableEnded) return
     const { name, isDurable } = meantime
     const stream = this.#client.open(this, isDurable)
@@ -148,15 +148,15 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     instance.debug('%s has waited long enough: %s in the meantime', method, name)
     instance.count('upgraded', stream)
     this.#meantime = meantime
-    this.#run.isUntaken = false
+    this.#run.isLeftAlone = false
     this.#started(stream)
-    if (isDurable) keyed?.settle({ kind: 'stream', streamId: stream.id })
+    if (isDurable) keyedCall?.settle({ kind: 'stream', streamId: stream.id })
     this.#run.response.takeEarly(this)
   }
 
   /** @param askedAs the id that the endpoint knows the call by. Default: the client's. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
-    const { instance, owner, session, facts, keyed } = this.#request
+    const { instance, owner, session, facts, keyedCall } = this.#request
     const current = this.#stream
     if (current?.isEnded === true || (current === undefined && this.#run.stream !== undefined))
       return 'too-late'
@@ -187,10 +187,10 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     if (current !== undefined) current.endWith(answer)
     else {
       const body = Buffer.from(answer)
-      keyed?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body })
+      keyedCall?.settle({ kind: 'answer', status: 200, headers: JSON_HEAD, body })
       const give = (): void => this.#answerInterim(body)
       this.#meantime = { name: 'interim result', isDurable: false, answer: give }
-      this.#run.isUntaken = false
+      this.#run.isLeftAlone = false
       this.#run.response.takeEarly(this)
     }
     if (this.#run.response.wire.isGone) this.goesOnAlone()
@@ -213,7 +213,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     this.#client.setHeaders(wire)
   }
 
-  begin(): void {
+  headDue(): void {
     const stream = this.#stream
     if (stream === undefined) return
     if (this.#meantime !== undefined) return this.#beginEarly(stream)
@@ -285,14 +285,14 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   lateHead(head: LateHead): void {
     this.#lateHead = head
     if (head.status === 404) noteNotFound(this.#request)
-    this.#messages.head(head)
+    this.#reader.head(head)
   }
 
   write(bytes: Buffer): boolean {
     const stream = this.#stream
     if (stream === undefined) return false
     this.#events = 0
-    const fault = stream.isEnded ? undefined : this.#messages.push(bytes)
+    const fault = stream.isEnded ? undefined : this.#reader.push(bytes)
     if (fault !== undefined) return stream.fail(fault)
     return !stream.isFull && !stream.isEnded
   }
@@ -303,15 +303,15 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     const isPlain =
       !this.#client.reportsProgress &&
       this.#numbered === undefined &&
-      this.#messages.isBetweenEvents &&
+      this.#reader.isBetweenEvents &&
       stream?.kind === 'request'
     const dataFrom = isPlain ? dataInText(text) : 0
     return dataFrom === 0 ? undefined : stream?.appendText(text, dataFrom)
   }
 
   end(): void {
-    this.#messages.end(this.#numbered !== undefined)
-    if (!this.#messages.isBody) this.#closed(true)
+    this.#reader.end(this.#numbered !== undefined)
+    if (!this.#reader.isBody) this.#closed(true)
   }
 
   abort(): void {
@@ -321,7 +321,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   #closed(isAtWill: boolean): void {
     if (this.#numbered === undefined) return this.#stream?.producerEnded()
     // An unfinished event comes again as a whole, if the endpoint goes on.
-    this.#messages.drop()
+    this.#reader.drop()
     this.#numbered.closed(isAtWill)
   }
 
@@ -399,12 +399,12 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     instance.unanswered.tell(req, requestIds, this.#run.stream?.sessionId)
   }
 
-  release(): void {
+  streamEnded(): void {
     // The endpoint may keep its response for long: what is unfinished must not stay with it.
-    this.#messages.drop()
+    this.#reader.drop()
     this.#numbered?.stop()
     this.#client.stopProgress()
-    this.#run.response.release()
+    this.#run.response.showClose()
   }
 }
 

@@ -52,7 +52,7 @@ export class HttpReply implements CallReply, Producer {
 
   constructor(run: TokenRun, request: RequestMessage, isAskedByHeader: boolean) {
     const { request: context, response } = run
-    const { instance, req, acceptsEvents, keyed } = context
+    const { instance, req, acceptsEvents, keyedCall } = context
     this.req = req
     this.requestId = request.id
     this.acceptsEvents = acceptsEvents
@@ -61,9 +61,9 @@ export class HttpReply implements CallReply, Producer {
     this.#run = run
     this.#context = context
     this.#response = response
-    this.#isKept = keyed !== undefined
+    this.#isKept = keyedCall !== undefined
     this.#client = new ClientStream(context, run.id, instance.progress === undefined ? 0 : now())
-    keyed?.runs({ release: () => this.gone(), detach: () => this.#detach() })
+    keyedCall?.runs({ showClose: () => this.gone(), detach: () => this.#detach() })
   }
 
   /** Recorded for a repeated request (`Idempotency-Key`), even if the client has gone. */
@@ -221,10 +221,10 @@ export class HttpReply implements CallReply, Producer {
   }
 
   #over(): void {
-    // Its stream has yet to end, and calls `release` then.
+    // Its stream has yet to end, and calls `streamEnded` then.
     if (this.#client.stream !== undefined && !this.#client.stream.isEnded) return
     this.#client.stopProgress()
-    if (!this.#run.isAsked) this.#response.release()
+    if (!this.#run.isAsked) this.#response.showClose()
   }
 
   /** Writes outside of any handler, where an error that is thrown would end the process. */
@@ -246,8 +246,8 @@ export class HttpReply implements CallReply, Producer {
     headers: readonly Header[],
     { parts }: OutgoingAnswer
   ): void {
-    const { keyed, res } = this.#context
-    if (keyed === undefined) return
+    const { keyedCall, res } = this.#context
+    if (keyedCall === undefined) return
     const body = Buffer.concat(parts)
     const added = headers.map(([name, value]) => [name.toLowerCase(), value] as const)
     const all = { ...res.getHeaders(), 'content-type': type, ...Object.fromEntries(added) }
@@ -256,7 +256,7 @@ export class HttpReply implements CallReply, Producer {
 
   /** It can be asked for again: the request is not held under its key any more. */
   #settle(outcome: KeyedOutcome): void {
-    this.#context.keyed?.settle(outcome)
+    this.#context.keyedCall?.settle(outcome)
     if (this.#response.wire.isGone) this.#response.connectionClosed()
   }
 
@@ -264,10 +264,10 @@ export class HttpReply implements CallReply, Producer {
   #sendHead(status: number, type: string | undefined, setHeaders: () => void): boolean {
     const response = this.#response
     const { wire } = response
-    if (wire.isOver || response.isTaken === false) return false
+    if (wire.isOver || response.isCaptured === false) return false
     // The endpoint may read the body later, and Node would drop it with the end of the response.
     keepBody(this.#context.req)
-    if (response.isTaken === true) wire.replaceHead(type, setHeaders, status)
+    if (response.isCaptured === true) wire.replaceHead(type, setHeaders, status)
     else if (response.takeEarly(this.#run)) wire.sendEarlyHead(type, setHeaders, status)
     else return false
     return true
@@ -275,13 +275,13 @@ export class HttpReply implements CallReply, Producer {
 
   #begin(): void {
     this.#hasEvents = true
-    const { res, keyed } = this.#context
+    const { res, keyedCall } = this.#context
     const { wire } = this.#response
     const client = this.#client
     const stream = this.#open()
-    if (keyed !== undefined && (stream === undefined || stream.isEphemeral)) {
+    if (keyedCall !== undefined && (stream === undefined || stream.isEphemeral)) {
       withdrawPreference(res)
-      keyed.giveUp()
+      keyedCall.giveUp()
     }
     const hasHead = this.#sendHead(200, 'text/event-stream', () => client.setHeaders(wire.patched))
     if (stream === undefined) return wire.onDrain(() => this.#drained())
@@ -294,7 +294,7 @@ export class HttpReply implements CallReply, Producer {
   #open(): Stream | undefined {
     const { instance, session, profile } = this.#context
     if (instance.isClosing || isOversizedId(session)) return undefined
-    return this.#client.open(this, profile.taken)
+    return this.#client.open(this, profile.isDurable)
   }
 
   #append(block: Uint8Array, message?: Message): void {
@@ -326,7 +326,7 @@ export class HttpReply implements CallReply, Producer {
   }
 
   /** The stream is over. A client that could not come back has left, but not cancelled. */
-  release(): void {
+  streamEnded(): void {
     const { stream } = this.#client
     this.#client.stopProgress()
     if (this.#isOver) return this.#over()

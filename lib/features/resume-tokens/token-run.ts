@@ -112,8 +112,8 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   callEnded(): void {
     const isEnding = this.#answer?.isAnswered === true && !this.#isOver
     this.#answer?.drop()
-    if (!isEnding) return this.response.release()
-    this.#patience = new Timer(() => this.response.release())
+    if (!isEnding) return this.response.showClose()
+    this.#patience = new Timer(() => this.response.showClose())
     this.#patience.start(PATIENCE)
   }
 
@@ -151,10 +151,10 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   // ResponseTaker
 
   take(head: ResponseHead): Capture | undefined {
-    const { res, keyed } = this.request
+    const { res, keyedCall } = this.request
     if (this.#call === undefined) {
       // Middleware in front of us answers in our place.
-      keyed?.settle({ kind: 'lost' })
+      keyedCall?.settle({ kind: 'lost' })
       return undefined
     }
     // The head is sent later, when nobody could catch what Node throws at an invalid one.
@@ -172,14 +172,14 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   }
 
   goesOnAlone(): void {
-    const { keyed, memory } = this.request
+    const { keyedCall, memory } = this.request
     // Until a call under a key has an answer, its request is counted there.
-    if (keyed?.isSettled !== false) this.#run.stream?.holdRequest(memory)
+    if (keyedCall?.isSettled !== false) this.#run.stream?.holdRequest(memory)
   }
 
   // Capture
 
-  begin(): void {
+  headDue(): void {
     // The client gets a head of ours, once there is something to send.
   }
 
@@ -228,6 +228,6 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   #endEarly(): void {
     if (this.#patience === undefined) return
     this.#patience.stop()
-    this.response.release()
+    this.response.showClose()
   }
 }
