@@ -7,7 +7,7 @@ import { costOfJson, isArrayText, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
 import type { Budget } from '../streams/budget.js'
-import { parseOn, piecesIn } from './node-internals.js'
+import { letBodyCome, pieceCount, piecesIn } from './node-internals.js'
 
 type Next = (error?: unknown) => void
 type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
@@ -246,16 +246,8 @@ function takeBody(from: Incoming, done: Done, isSecondLook = false): void {
 /** All that has come, or that it is more than is read. */
 function lyingIn({ req, instance }: Incoming): Buffer | 'too-large' {
   if (req.readableLength > instance.maxBodyBytes) return 'too-large'
-  const pieces = piecesIn(req) ?? takeAndPutBack(req)
+  const pieces = piecesIn(req)
   return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
-}
-
-/** In runtimes of which we do not know where a request keeps what has come. */
-function takeAndPutBack(req: IncomingMessage): Buffer[] {
-  const bytes = takeBuffered(req)
-  if (bytes === undefined) return []
-  req.unshift(bytes)
-  return [typeof bytes === 'string' ? Buffer.from(bytes) : bytes]
 }
 
 /** Bytes that a piece counts for at the least: each is an object. */
@@ -265,67 +257,48 @@ const SMALLEST_PIECE = 256
 class ComingBody {
   readonly #from: Incoming
   readonly #done: Done
-  readonly #push: IncomingMessage['push']
-  /** That of the request, for those behind us. */
-  readonly #context = new AsyncResource('mcp-streams.body', { requireManualDestroy: true })
-  #size: number
-  #pieces = 0
+  #stop: ReturnType<typeof letBodyCome> | undefined
   /** Bytes that the budget knows of. */
   #counted = 0
-  #isOver = false
 
   constructor(from: Incoming, done: Done) {
     this.#from = from
-    this.#done = done
-    this.#push = from.req.push
-    this.#size = from.req.readableLength
+    this.#done = AsyncResource.bind(done)
   }
 
-  /** Observes `push`, which consumes nothing. */
   wait(): void {
-    const { req } = this.#from
-    req.push = this.#observed
+    const { req, instance } = this.#from
     req.once('close', this.#gone)
-    if (!this.#count()) this.#settle('no-room')
-    else if (this.#size >= req.readableHighWaterMark) parseOn(req)
+    this.#stop = letBodyCome(req, instance.maxBodyBytes, this.#hasMore)
+    this.#hasMore()
   }
 
-  readonly #observed = (chunk: Uint8Array | null, encoding?: BufferEncoding): boolean => {
+  readonly #hasMore = (): void => {
     const { req, instance } = this.#from
-    const hasRoom = this.#push.call(req, chunk, encoding)
-    if (chunk === null) {
-      this.#settle(lyingIn(this.#from))
-      return hasRoom
-    }
-    this.#size += chunk.length
-    this.#pieces++
-    const isTooLarge = this.#size > instance.maxBodyBytes
-    // The parser must not stop where the request may hold no more.
-    if (!isTooLarge && this.#count()) return true
-    // Later, as the parser would pause a socket that the endpoint has just resumed.
-    process.nextTick(() => this.#settle(isTooLarge ? 'too-large' : 'no-room'))
-    return hasRoom
+    if (req.complete) this.#settle(lyingIn(this.#from))
+    else if (req.readableLength > instance.maxBodyBytes) this.#settle('too-large')
+    else if (!this.#count()) this.#settle('no-room')
   }
 
   readonly #gone = (): void => this.#settle('gone')
 
   /** `false`: there is no room for it. A client may send single bytes. */
   #count(): boolean {
-    const { instance, owner } = this.#from
-    const held = Math.max(this.#size, (this.#pieces - 1) * SMALLEST_PIECE)
+    const { req, instance, owner } = this.#from
+    const held = Math.max(req.readableLength, (pieceCount(req) - 1) * SMALLEST_PIECE)
     if (!instance.bodies.hold(owner, held - this.#counted)) return false
     this.#counted = held
     return true
   }
 
   #settle(taken: Taken): void {
-    if (this.#isOver) return
-    this.#isOver = true
+    const stop = this.#stop
+    if (stop === undefined) return
+    this.#stop = undefined
     const { req, instance, owner } = this.#from
-    req.push = this.#push
     req.off('close', this.#gone)
     instance.bodies.release(owner, this.#counted)
-    this.#context.runInAsyncScope(this.#done, undefined, taken)
+    stop(() => this.#done(taken))
   }
 }
 
