@@ -172,6 +172,7 @@ interface Incoming {
 /** `no-room`: as many bytes wait as may. `gone`: its client has left before all had come. */
 type Taken = Buffer | 'too-large' | 'no-room' | 'gone'
 type Done = (taken: Taken) => void
+type Known<From> = (from: From, body: KnownBody) => void
 
 const UNKNOWN: KnownBody = { body: undefined }
 
@@ -179,10 +180,7 @@ const UNKNOWN: KnownBody = { body: undefined }
  * `known` is not called if the client leaves before all has come. A body is unknown that is too
  * large, that is no JSON, or that is left to whoever reads it.
  */
-export function readAhead<From extends Incoming>(
-  from: From,
-  known: (from: From, body: KnownBody) => void
-): void {
+export function readAhead<From extends Incoming>(from: From, known: Known<From>): void {
   const { req, instance } = from
   if (isParsed(req)) return known(from, parsedBody(req, instance.maxBodyBytes))
   // A parser that is called later would miss what has flowed past.
@@ -190,12 +188,19 @@ export function readAhead<From extends Incoming>(
   const isReadable = !isReadByOthers && !req.destroyed
   const charset = isReadable ? charsetOfMessage(req, instance.maxBodyBytes) : undefined
   if (charset === undefined) return known(from, UNKNOWN)
-  takeBody(from, taken => {
-    if (taken === 'gone') return
-    // Somebody in front may have begun to read it meanwhile.
-    const isLeft = typeof taken === 'string' || req.readableFlowing !== null
-    known(from, isLeft ? UNKNOWN : parse(taken, charset))
-  })
+  takeBody(from, tellBody, known, charset)
+}
+
+function tellBody<From extends Incoming>(
+  taken: Taken,
+  from: From,
+  known: Known<From>,
+  charset: Charset
+): void {
+  if (taken === 'gone') return
+  // Somebody in front may have begun to read it meanwhile.
+  const isLeft = typeof taken === 'string' || from.req.readableFlowing !== null
+  known(from, isLeft ? UNKNOWN : parse(taken, charset))
 }
 
 export type ReadBody =
@@ -217,7 +222,7 @@ export async function readBody(from: Incoming): Promise<ReadBody> {
   if (readableDidRead) return INVALID
   const charset = charsetOf(headers)
   const taken =
-    charset === undefined ? undefined : await new Promise<Taken>(resolve => takeBody(from, resolve))
+    charset && (await new Promise<Taken>(resolve => takeBody(from, resolve, undefined, charset)))
   // What lies there is dropped, and the rest of what is too large.
   from.req.resume()
   if (taken === undefined || charset === undefined) return { fault: 'body-unreadable', status: 415 }
@@ -232,15 +237,22 @@ function readBytes(bytes: Buffer, charset: Charset): ReadBody {
   return text === undefined ? INVALID : { body, text }
 }
 
-/** `done` is called in the async context of the caller. */
-function takeBody(from: Incoming, done: Done, isSecondLook = false): void {
+/** `done` is called in the async context of the caller, with what else it has been given here. */
+function takeBody<From extends Incoming, With>(
+  from: From,
+  done: (taken: Taken, from: From, rest: With, charset: Charset) => void,
+  rest: With,
+  charset: Charset,
+  isSecondLook = false
+): void {
   const { req, instance } = from
   // Also where its client has left meanwhile: what has come whole is run.
-  if (req.complete || req.readableLength > instance.maxBodyBytes) done(lyingIn(from))
+  if (req.complete || req.readableLength > instance.maxBodyBytes)
+    done(lyingIn(from), from, rest, charset)
   // The rest of the packet is parsed in this turn: most bodies are whole by its end.
-  else if (!isSecondLook) setImmediate(takeBody, from, done, true)
-  else if (req.destroyed) done('gone')
-  else new ComingBody(from, done).wait()
+  else if (!isSecondLook) setImmediate(takeBody<From, With>, from, done, rest, charset, true)
+  else if (req.destroyed) done('gone', from, rest, charset)
+  else new ComingBody(from, taken => done(taken, from, rest, charset)).wait()
 }
 
 /** All that has come, or that it is more than is read. */
