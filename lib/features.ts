@@ -19,7 +19,7 @@ import { codeOf, type Part } from './options/part.js'
 interface Features
   extends
     Pick<InstanceParts, 'eventStore' | 'links' | 'progress'>,
-    Pick<RoutesInstance, 'features' | 'keys' | 'slow' | 'surviving' | 'turns'> {}
+    Pick<RoutesInstance, 'features' | 'keys' | 'slow' | 'surviving' | 'waitingStreams'> {}
 
 export function featuresOf(settings: Settings, parts: InstanceParts): Features {
   const tokens = tokensSettings(settings)
@@ -30,7 +30,7 @@ export function featuresOf(settings: Settings, parts: InstanceParts): Features {
   const surviving = carriedBy<Feature & LastingSessions>(settings.sessions)
   const resources = carriedBy<Feature & Pick<InstanceParts, 'links'>>(settings.resources)
   const keys = new Idempotency(parts, answerLimits(settings))
-  const turns = settings.handoff === 'never' ? undefined : new HandOff()
+  const waitingStreams = settings.handoff === 'never' ? undefined : new HandOff()
   const slow = new SlowCalls(settings, parts)
   const features = [
     surviving,
@@ -40,7 +40,7 @@ export function featuresOf(settings: Settings, parts: InstanceParts): Features {
     resources,
     keys,
     new Listen(),
-    turns,
+    waitingStreams,
     slow
   ].filter(feature => feature !== undefined)
   return {
@@ -48,7 +48,7 @@ export function featuresOf(settings: Settings, parts: InstanceParts): Features {
     keys,
     slow,
     surviving,
-    turns,
+    waitingStreams,
     links: resources?.links,
     eventStore: new EventStore(settings.eventStore, parts),
     progress: settings.progress === false ? undefined : new Progress(settings.progress)

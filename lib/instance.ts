@@ -63,7 +63,7 @@ export class Instance implements RoutesInstance {
   readonly features: RoutesInstance['features']
   readonly keys: RoutesInstance['keys']
   readonly surviving: RoutesInstance['surviving']
-  readonly turns: RoutesInstance['turns']
+  readonly waitingStreams: RoutesInstance['waitingStreams']
   readonly slow: RoutesInstance['slow']
   readonly progress: RoutesInstance['progress']
   readonly eventStore: RoutesInstance['eventStore']
@@ -133,7 +133,7 @@ export class Instance implements RoutesInstance {
     this.features = brought.features
     this.keys = brought.keys
     this.surviving = brought.surviving
-    this.turns = brought.turns
+    this.waitingStreams = brought.waitingStreams
     this.slow = brought.slow
     this.progress = brought.progress
     this.eventStore = brought.eventStore

@@ -19,7 +19,7 @@ import { warnOfNoSocket } from './http/warnings.js'
 import { parseEventId } from './protocol/event-id.js'
 import { streamParameters } from './protocol/link-header.js'
 import { isJsonText } from './protocol/media-types.js'
-import { settle, walk } from './routes/route.js'
+import { handleFailure, walk } from './routes/route.js'
 import { headerOf, isForeignOrigin } from './access/guards.js'
 import type { CookieCode, InstanceParts } from './endpoint/instance-parts.js'
 import { closeAfter, whenClosed } from './http/sockets.js'
@@ -105,7 +105,7 @@ export function mcpStreams(options?: McpStreamsOptions): McpStreams {
     cut: (name: string) => cutConnection(instance, name),
     current: () => {
       const context = currentContext()
-      return context?.instance === instance && !context.isUntaken ? context : undefined
+      return context?.instance === instance && !context.isLeftAlone ? context : undefined
     },
     link: (...[uri, options]: Parameters<MakeLink>) => {
       const context = currentContext()
@@ -147,7 +147,7 @@ function handle(instance: Instance, req: IncomingMessage, res: ServerResponse, n
     // Earlier middleware may have answered meanwhile, or the client may have left.
     if (canAnswer(res)) arrive(instance, req, res, pass, known)
   })
-  settle({ instance, res, next: pass }, answered)
+  handleFailure({ instance, res, next: pass }, answered)
 }
 
 function arrive(

@@ -37,14 +37,16 @@ export interface Totals {
 }
 
 export class Observations {
-  #resumes = 0
-  #lostConnections = 0
-  #recoveries = 0
-  #recoveryTime = 0
-  #upgrades = 0
-  #repeats = 0
-  #refusals = 0
-  #refusalsForRoom = 0
+  readonly #totals = {
+    resumes: 0,
+    lostConnections: 0,
+    recoveries: 0,
+    recoveryTime: 0,
+    upgrades: 0,
+    repeats: 0,
+    refusals: 0,
+    refusalsForRoom: 0
+  }
   readonly #failures: { [reason in StreamFault]?: number } = {}
 
   count(
@@ -52,18 +54,19 @@ export class Observations {
     stream: Stream | Record | undefined,
     reason: string | undefined
   ): void {
+    const totals = this.#totals
     let delay: number | undefined
     if (name === 'refused') {
-      this.#refusals++
-      if (reason === 'full') this.#refusalsForRoom++
+      totals.refusals++
+      if (reason === 'full') totals.refusalsForRoom++
     } else if (name === 'resumed') {
-      this.#resumes++
+      totals.resumes++
       delay = stream && this.#recovered(stream)
     } else if (name === 'connection-lost' && stream !== undefined) {
-      if (isCall(stream)) this.#lostConnections++
+      if (isCall(stream)) totals.lostConnections++
       stream.lostAt = now()
-    } else if (name === 'upgraded') this.#upgrades++
-    else if (name === 'repeated') this.#repeats++
+    } else if (name === 'upgraded') totals.upgrades++
+    else if (name === 'repeated') totals.repeats++
     publish(name, stream, reason, delay)
   }
 
@@ -72,17 +75,7 @@ export class Observations {
   }
 
   totals(): Totals {
-    return {
-      resumes: this.#resumes,
-      lostConnections: this.#lostConnections,
-      recoveries: this.#recoveries,
-      recoveryTime: this.#recoveryTime,
-      upgrades: this.#upgrades,
-      repeats: this.#repeats,
-      refusals: this.#refusals,
-      refusalsForRoom: this.#refusalsForRoom,
-      failures: { ...this.#failures }
-    }
+    return { ...this.#totals, failures: { ...this.#failures } }
   }
 
   #recovered(stream: Stream | Record): number | undefined {
@@ -91,8 +84,8 @@ export class Observations {
     stream.lostAt = 0
     const delay = Math.round(now() - lostAt)
     if (isCall(stream)) {
-      this.#recoveries++
-      this.#recoveryTime += delay
+      this.#totals.recoveries++
+      this.#totals.recoveryTime += delay
     }
     return delay
   }

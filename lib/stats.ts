@@ -122,7 +122,7 @@ export function statsOf(instance: Instance): McpStreamsStats {
     tasks: 0,
     keyed: 0,
     transfers: 0,
-    bytes: bytes + bodies.taken,
+    bytes: bytes + bodies.used,
     remembered,
     evictions,
     revivals: 0,
@@ -204,7 +204,7 @@ function limitsOf(instance: Instance, fullest: number): McpStreamsDetails['limit
     maxStreams: { used: live + waiting + finished, max: maxStreams },
     maxBytes: { used: bytes, max: maxBytes },
     maxStreamBytes: { used: fullest, max: maxStreamBytes },
-    bodies: { used: bodies.taken, max: bodies.max },
+    bodies: { used: bodies.used, max: bodies.max },
     ...ofFeatures
   }
 }

@@ -186,7 +186,7 @@ function send(context: Context, relay: RelayParts, tag: string, { kind, body }: 
     requestIds: facts.requestIds,
     gone,
     handedBack
-  }).begin()
+  }).forward()
 }
 
 /** A primer with the event id that the client has sent; empty if there is none to repeat. */
@@ -248,13 +248,13 @@ async function answerLostPost(context: Context, link: InstanceLink): Promise<voi
   // The endpoint's own check of the origin would not run.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
   const named = namedByMessages(context)
-  const keyed = named === undefined ? context.instance.keys.of(context) : undefined
+  const callKey = named === undefined ? context.instance.keys.of(context) : undefined
   let answer: Answer | undefined
   try {
     answer =
-      keyed === undefined
+      callKey === undefined
         ? named && (await answerKept(context, link, named))
-        : await answerKeptCall(context, link, keyed)
+        : await answerKeptCall(context, link, callKey)
   } catch {
     answer = comeAgain(context)
   }

@@ -2,7 +2,7 @@
 import type { InstanceLink } from './instance-link.js'
 import { Answerer } from '../endpoint/answerer.js'
 import type { Feature, Named } from '../endpoint/feature.js'
-import type { Keyed } from '../endpoint/keyed-call.js'
+import type { CallKey } from '../endpoint/keyed-call.js'
 import { canAnswer, noContent } from '../http/reply.js'
 import { cursorOf } from '../protocol/stream-messages.js'
 import type { Record } from '../streams/record.js'
@@ -51,10 +51,10 @@ function firstAnswer(
 export async function answerKeptCall(
   context: Context,
   { kept, results }: Kept,
-  keyed: Keyed
+  callKey: CallKey
 ): Promise<Answer | undefined> {
-  const value = await kept.find(keyed.key)
-  const call = value && context.instance.keys.kept(context, keyed, value)
+  const value = await kept.find(callKey.key)
+  const call = value && context.instance.keys.kept(context, callKey, value)
   if (call === undefined) return undefined
   if (call.kind === 'answer') return call.answer
   const saved = await results.find(call.streamId)

@@ -1,5 +1,19 @@
 // A request for something that another instance has: it is forwarded whole, and its response is
-// passed on to the client as it is written there.
+// passed on to the client as it is written there. What the client has been given meanwhile:
+//
+//              the other is silent             a head of events
+//   nothing -------------------------> opened -----------------+
+//    |  |                                                      v
+//    |  |              a head of events                        events
+//    |  +----------------------------------------------------> |
+//    |                                                         |
+//    |  another head                                           |
+//    +----------------> answer                                 |
+//                         |                                    |
+//                         +-----------> over <-----------------+
+//
+// `opened` has the head of an event stream, and comments, from here: a client that asks for events
+// waits for longer than its connection can be silent. From everywhere it leads to `over`.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Break, Exchange, ExchangeUser } from './relay.js'
 import { now } from '../protocol/clock.js'
@@ -78,18 +92,22 @@ const HEAD_ALONE = 100
 const SILENCE = 5 / 6
 const PATIENCE = 2
 
+/** What the client has been given. */
+type Given =
+  | { readonly is: 'nothing' | 'opened' | 'answer' }
+  | {
+      readonly is: 'events'
+      readonly events: PassedEvents
+      readonly streamId: string | undefined
+    }
+
 export class RelayedResponse implements ExchangeUser {
   readonly #req: MountedRequest
   readonly #res: ServerResponse
   readonly #options: RelayOptions
   readonly #exchange: Exchange
   readonly #reader = new HeadReader<RelayedHead>()
-  #hasHead = false
-  /** The client has got the head of an event stream, as the other instance was silent. */
-  #isWaiting = false
-  #streamId: string | undefined
-  #events: PassedEvents | undefined
-  #isOver = false
+  #state: Given | { readonly is: 'over' } = { is: 'nothing' }
   /** This instance leaves: the client is to come back to another one. */
   #isLeaving = false
   #waitsSince = now()
@@ -103,13 +121,13 @@ export class RelayedResponse implements ExchangeUser {
     this.#exchange = relay.link.open(tag, this)
   }
 
-  begin(): void {
+  forward(): void {
     const [req, res] = [this.#req, this.#res]
     const { relay, body, maxBodyBytes } = this.#options
     // If middleware in front ends the response, a later write fails. `close` follows in any case.
     res.on('error', () => undefined)
     res.on('drain', () => this.#exchange.resume())
-    res.once('close', () => (this.#isOver ? undefined : this.#stop()))
+    res.once('close', () => (this.#state.is === 'over' ? undefined : this.#stop()))
     if (!relay.responses.add(this)) return this.cut()
     this.#exchange.write(encodeHead(requestHead(req, this.#options.kind, body)))
     this.#timer.start(relay.link.backplane.lease * SILENCE)
@@ -132,8 +150,9 @@ export class RelayedResponse implements ExchangeUser {
   }
 
   #leaveOnceBegun(): void {
-    if (this.#isOver || !this.#isLeaving || !this.#canGoOn) return
-    const hasCursor = this.#events?.hasPassed ?? this.#isWaiting
+    const state = this.#state
+    if (!this.#isLeaving || state.is === 'over' || !canGoOn(state)) return
+    const hasCursor = state.is === 'events' ? state.events.hasPassed : state.is === 'opened'
     // A client that only listens loses nothing by a connection without an event.
     if (hasCursor || (this.#res.headersSent && isListening(this.#req))) this.#comeAgain()
   }
@@ -141,9 +160,9 @@ export class RelayedResponse implements ExchangeUser {
   /** Ends it now: this instance leaves and can wait no longer. */
   cut(): void {
     const res = this.#res
-    this.#stop()
+    const given = this.#stop()
     if (canAnswer(res)) refuse(res, 503, 'closing')
-    else if (isWritable(res)) this.#breakOff()
+    else if (isWritable(res)) this.#breakOff(given)
   }
 
   // ExchangeUser
@@ -151,10 +170,10 @@ export class RelayedResponse implements ExchangeUser {
   readonly drained = (): void => void this.#req.resume()
 
   readonly bytes = (bytes: Uint8Array): boolean => {
-    if (this.#hasHead) return this.#write(bytes)
+    if (this.#state.is !== 'nothing' && this.#state.is !== 'opened') return this.#write(bytes)
     try {
       const head = this.#reader.read(bytes)
-      if (head !== undefined) this.#begin(head)
+      if (head !== undefined) this.#headCame(head)
     } catch {
       this.#refuse(502, 'endpoint-failed')
     }
@@ -167,27 +186,24 @@ export class RelayedResponse implements ExchangeUser {
   }
 
   readonly broken = (why: Break): void => {
-    this.#over()
+    const given = this.#over()
     if (!isWritable(this.#res)) return
     this.#options.debug('a relayed request broke off: %s', why)
-    if (!this.#hasHead && why === 'left') return this.#handedBack()
-    if (!this.#hasHead && why === 'gone') return this.#options.gone()
-    if (!this.#hasHead && !this.#isWaiting) return refuse(this.#res, 502, 'endpoint-failed')
-    if (why === 'reset' || !this.#canGoOn) return this.#breakOff()
+    const hasHead = given.is === 'answer' || given.is === 'events'
+    if (!hasHead && why === 'left') return this.#handedBack(given)
+    if (!hasHead && why === 'gone') return this.#options.gone()
+    if (given.is === 'nothing') return refuse(this.#res, 502, 'endpoint-failed')
+    if (why === 'reset' || !canGoOn(given)) return this.#breakOff(given)
     const { relay, tag, requestIds } = this.#options
-    const lost = { link: relay.link, tag, streamId: this.#streamId }
-    void declareAndTell(lost, this.#req, this.#res, requestIds)
-  }
-
-  /** Whether an event may be written: the client has nothing yet, or only whole events. */
-  get #canGoOn(): boolean {
-    return this.#events?.isAtEnd ?? this.#isWaiting
+    const streamId = given.is === 'events' ? given.streamId : undefined
+    void declareAndTell({ link: relay.link, tag, streamId }, this.#req, this.#res, requestIds)
   }
 
   /** Ends an incomplete response so that the client does not take it for a complete one. */
-  #breakOff(): void {
-    const mayComeBack = this.#streamId !== undefined || this.#events?.hasIds === true
-    if (!this.#canGoOn) breakOff(this.#res)
+  #breakOff(given: Given): void {
+    const mayComeBack =
+      given.is === 'events' && (given.streamId !== undefined || given.events.hasIds)
+    if (!canGoOn(given)) breakOff(this.#res)
     else if (mayComeBack) endGuarded(this.#res)
     else tellBroken(this.#res, this.#options.requestIds)
   }
@@ -197,48 +213,49 @@ export class RelayedResponse implements ExchangeUser {
     endGuarded(this.#res)
   }
 
-  #handedBack(): void {
-    if (this.#isWaiting) this.#comeAgain()
+  #handedBack(given: Given): void {
+    if (given.is === 'opened') this.#comeAgain()
     else this.#options.handedBack()
   }
 
-  #begin(head: RelayedHead): void {
+  #headCame(head: RelayedHead): void {
     const res = this.#res
-    this.#hasHead = true
     this.#timer.stop()
+    if (head.isHandedBack) return this.#handedBack(this.#stop())
     const { status, headers } = head
-    if (head.isHandedBack) {
-      this.#stop()
-      return this.#handedBack()
-    }
     const isStream = isEventStream(head)
-    this.#streamId = streamIn(head)
-    // A status cannot be sent any more: the client comes again, and gets the answer then.
-    if (this.#isWaiting && !(status === 200 && isStream)) return this.#comeAgain()
-    if (!this.#isWaiting) {
-      if (!claim(res)) return this.#stop()
-      res.statusCode = status
-      for (const [name, value] of headers) res.setHeader(name, value)
-      // With its first bytes: a stock client that is cut off in between forgets its cursor.
-      if (isStream) {
-        res.writeHead(status)
-        this.#timer.start(HEAD_ALONE)
-      } else res.flushHeaders()
+    if (this.#state.is === 'opened') {
+      // A status cannot be sent any more: the client comes again, and gets the answer then.
+      if (status === 200 && isStream) this.#passEvents(head)
+      else this.#comeAgain()
+      return
     }
-    if (isStream) this.#listen(head)
+    if (!claim(res)) return void this.#stop()
+    res.statusCode = status
+    for (const [name, value] of headers) res.setHeader(name, value)
+    // With its first bytes: a stock client that is cut off in between forgets its cursor.
+    if (isStream) {
+      res.writeHead(status)
+      this.#timer.start(HEAD_ALONE)
+      this.#passEvents(head)
+    } else {
+      this.#state = { is: 'answer' }
+      res.flushHeaders()
+    }
   }
 
-  #listen(head: RelayedHead): void {
+  #passEvents(head: RelayedHead): void {
     const silences = takesComments(head) ? this.#options.relay.silences : undefined
-    this.#events = new PassedEvents(silences, () => {
+    const events = new PassedEvents(silences, () => {
       if (!this.#res.writableNeedDrain) this.#write(KEEP_ALIVE_COMMENT)
     })
+    this.#state = { is: 'events', events, streamId: streamIn(head) }
   }
 
   #write(bytes: Uint8Array): boolean {
     const res = this.#res
     if (!isWritable(res)) return true
-    this.#events?.passed(bytes)
+    if (this.#state.is === 'events') this.#state.events.passed(bytes)
     const hasRoom = writeGuarded(res, () => res.write(bytes))
     this.#leaveOnceBegun()
     return hasRoom
@@ -246,24 +263,25 @@ export class RelayedResponse implements ExchangeUser {
 
   /** Nothing has come from the other instance for a while: it may be gone, or out of reach. */
   #silent(): void {
-    if (this.#hasHead) {
-      this.#res.flushHeaders()
+    const res = this.#res
+    const isOpened = this.#state.is === 'opened'
+    if (this.#state.is !== 'nothing' && !isOpened) {
+      res.flushHeaders()
       return this.#leaveOnceBegun()
     }
     const { link, keepAlive } = this.#options.relay
     const { lease } = link.backplane
     const { isKnown } = this.#exchange
-    const res = this.#res
     const left = this.#waitsSince + lease * PATIENCE - now()
     if (this.#req.method === 'GET' && acceptsEvents(this.#req.headers.accept)) {
       if (!link.isUp) this.#waitsSince = now()
       // It lives and does not answer, as with different secrets: another instance may reach it.
-      else if (this.#isWaiting && !isKnown && left <= 0) return this.#comeAgain()
-      if (!this.#isWaiting) {
+      else if (isOpened && !isKnown && left <= 0) return this.#comeAgain()
+      if (!isOpened) {
         if (!writeEventsHead(res)) return
         res.write(this.#options.primer)
       }
-      this.#isWaiting = true
+      this.#state = { is: 'opened' }
       res.write(KEEP_ALIVE_COMMENT)
       this.#timer.start(Math.min(keepAlive ?? Infinity, lease * SILENCE))
       return this.#leaveOnceBegun()
@@ -280,18 +298,27 @@ export class RelayedResponse implements ExchangeUser {
     this.#req.resume()
   }
 
-  #stop(): void {
-    this.#over()
+  /** Returns what the client had by then. */
+  #stop(): Given {
+    const given = this.#over()
     this.#exchange.reset()
+    return given
   }
 
-  #over(): void {
-    if (this.#isOver) return
-    this.#isOver = true
+  #over(): Given {
+    const state = this.#state
+    if (state.is === 'over') return { is: 'nothing' }
+    this.#state = { is: 'over' }
     this.#options.relay.responses.delete(this)
     this.#timer.stop()
-    this.#events?.stop()
+    if (state.is === 'events') state.events.stop()
+    return state
   }
+}
+
+/** Whether an event may be written: the client has nothing yet, or only whole events. */
+function canGoOn(given: Given): boolean {
+  return given.is === 'events' ? given.events.isAtEnd : given.is === 'opened'
 }
 
 /** Whether it is for a listen channel, or goes on with one: its event id names no call. */

@@ -56,7 +56,7 @@ export class Answerer {
 
   /** `undefined`: no room. @param isDurable its client may come back to it. */
   open(producer: Producer, isDurable: boolean, more: Partial<StreamInit> = {}): Stream | undefined {
-    const { instance, owner, session, facts, profile, keyed } = this.#request
+    const { instance, owner, session, facts, profile, keyedCall } = this.#request
     const { sessionId = session } = more
     const init: StreamInit = {
       id: this.#run?.id ?? instance.newId(),
@@ -66,7 +66,7 @@ export class Answerer {
       sessionId,
       profile: isDurable ? profile : ONE_CONNECTION,
       isEphemeral: !isDurable,
-      callKey: isDurable ? keyed?.key : undefined,
+      callKey: isDurable ? keyedCall?.key : undefined,
       resumeInterval: isDurable ? this.#request.announcementIn(sessionId) : undefined,
       ...more
     }
@@ -143,11 +143,11 @@ export class Answerer {
 
   /** Keeps an answer for a client that sends its request again, under its key. */
   keep(status: number, headers: readonly Header[], { parts }: OutgoingAnswer): void {
-    const { keyed, res } = this.#request
-    if (keyed === undefined) return
+    const { keyedCall, res } = this.#request
+    if (keyedCall === undefined) return
     const own = headers.map(([name, value]) => [name.toLowerCase(), value] as const)
     const all = { ...res.getHeaders(), 'content-type': undefined, ...Object.fromEntries(own) }
-    keyed.settle({ kind: 'answer', status, headers: all, body: Buffer.concat(parts) })
+    keyedCall.settle({ kind: 'answer', status, headers: all, body: Buffer.concat(parts) })
   }
 }
 

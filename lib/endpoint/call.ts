@@ -105,15 +105,15 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
    * @param taker decides about its response. Default: an event stream becomes a stream of ours.
    */
   constructor(request: RequestContext, slow?: SlowAnswers, taker?: ResponseTaker) {
-    const { instance, req, res, keyed, facts } = request
+    const { instance, req, res, keyedCall, facts } = request
     super(instance, instance.links?.for(request), inSameContext(waited))
     this.request = request
     this.#slow = slow
     this.#taker = taker
     this.#startedAt = instance.progress === undefined ? 0 : now()
-    this.isUntaken = taker === undefined && !request.profile.taken
+    this.isLeftAlone = taker === undefined && !request.profile.isDurable
     // Before the response is held, which hides the client's `close` from those who listen later.
-    keyed?.join(res, () => undefined)
+    keyedCall?.awaitedBy(res)
     this.next = patchedResponse(res)
     this.#socket = req.socket
     const ofRequest = listenersOfRequest(req)
@@ -121,7 +121,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.next.capture(this)
     ;(res as Viewed)[VIEW] = undefined
     if (ofRequest.length > 0 || !req.complete) this.goLive()
-    if (keyed !== undefined) {
+    if (keyedCall !== undefined) {
       // A client may ask for the response again, so its close is held from now on.
       applyPreference(request, this.next)
       this.response.keep()
@@ -129,7 +129,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (taker !== undefined) return
     if (facts.isInitialize || request.isUnread) this.#initialize = watchInitializeJson(request)
     if (facts.isInitialize) this.#stream.initialize = this.#initialize
-    keyed?.record(res, this.response)
+    keyedCall?.record(res, this.response)
   }
 
   /** Lets the endpoint work on it. @param ours answers in the endpoint's place. */
@@ -180,15 +180,15 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   /** Before `run`. `onAnswered` is called if the call will not, as the endpoint answers it. */
   mayGoOnAlone(onAnswered: () => void): void {
     this.#stream.onAnswered = onAnswered
-    this.isUntaken = false
+    this.isLeftAlone = false
   }
 
   /** `askedAs`: the id that the endpoint knows the call by. */
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { isUndecided } = this
-    const { keyed, res } = this.request
+    const { keyedCall, res } = this.request
     // Its client has left, and cannot come back.
-    if (isUndecided && keyed === undefined && res.destroyed) return 'too-late'
+    if (isUndecided && keyedCall === undefined && res.destroyed) return 'too-late'
     if (!isUndecided && this.stream === undefined) return 'too-late'
     const detachment = this.#stream.goOnAlone(interim, askedAs)
     if (detachment === 'detached') this.stop()
@@ -212,10 +212,10 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   decide(args: HeadArguments, head = new ResponseHead(this.next, args)): boolean {
     const plan = this.#plan(head)
     if (plan === 'pass') {
-      if (this.#live !== undefined) this.#live.leave()
+      if (this.#live !== undefined) this.#live.pass()
       else {
         this.#phase = 'passed'
-        this.next.release()
+        this.next.uncapture()
       }
     } else if (plan === 'gather') this.#gather(args, head)
     else if (plan === 'stream') {
@@ -230,37 +230,37 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (this.#taker !== undefined) return this.#taker.take(head) ?? 'pass'
     const { request } = this
     if (request.isUnread) request.learnParsed()
-    const { instance, owner, second, facts } = request
+    const { instance, owner, secondChannel, facts } = request
     if (instance.isClosing) closeAfter(request.req, request.res)
     if (head.status === 404) noteNotFound(request)
-    if (request.isUnread && request.isOther) return this.#leave('not MCP')
+    if (request.isUnread && request.isOther) return this.#pass('not MCP')
     if (facts.isInitialize) this.#noteSession(head)
     if (!head.isStream) {
-      if (head.status === 200 && head.mediaType === JSON_TYPE) return this.#leave('', false)
-      const instead = head.status === 409 ? second?.refused(this.response) : undefined
-      if (instead === undefined) return this.#leave(whyNoStream(head), false)
-      this.isUntaken = true
+      if (head.status === 200 && head.mediaType === JSON_TYPE) return this.#pass('', false)
+      const instead = head.status === 409 ? secondChannel?.refused(this.response) : undefined
+      if (instead === undefined) return this.#pass(whyNoStream(head), false)
+      this.isLeftAlone = true
       instance.debug('409 to a second listen channel: it follows the one there is')
       return instead
     }
-    second?.allowed()
+    secondChannel?.allowed()
     const { profile } = request
-    if (!profile.taken && this.#runStream?.onAnswered === undefined)
-      return this.#leave('revision without resumption')
+    if (!profile.isDurable && this.#runStream?.onAnswered === undefined)
+      return this.#pass('revision without resumption')
     const { session } = request
     const sessionId =
       head.sessionId === undefined ? session : instance.sessions.nameOf(head.sessionId)
     if (sessionId !== session && isOversizedId(sessionId))
-      return this.#leave('a session id that is too long to be remembered')
-    if (instance.eventStore?.isLeft === true) return this.#leave('option eventStore')
+      return this.#pass('a session id that is too long to be remembered')
+    if (instance.eventStore?.isLeft === true) return this.#pass('option eventStore')
     if (facts.isTooMany || facts.isOversized)
-      return this.#leave('more requests, or longer ids, than can be answered with errors')
+      return this.#pass('more requests, or longer ids, than can be answered with errors')
     if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) {
       const { requestIds } = facts
       this.#events = new GatheredEvents(this.id, owner, requestIds, sessionId, profile)
       return 'gather'
     }
-    return this.#stream.open(sessionId) ? 'stream' : this.#leave('everything is live and full')
+    return this.#stream.open(sessionId) ? 'stream' : this.#pass('everything is live and full')
   }
 
   /** There is nothing about it that only a stream has. */
@@ -292,14 +292,14 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   /** @param why for the debug log; '': no line, as nobody would expect a stream. */
-  #leave(why: string, isStream = true): 'pass' {
-    this.isUntaken = true
+  #pass(why: string, isStream = true): 'pass' {
+    this.isLeftAlone = true
     this.#runStream?.onAnswered?.()
     // A stream that is not kept cannot be given again: the endpoint is to see its client leave.
-    const { instance, method, res, keyed } = this.request
-    if (isStream && keyed !== undefined) {
+    const { instance, method, res, keyedCall } = this.request
+    if (isStream && keyedCall !== undefined) {
       withdrawPreference(res)
-      keyed.giveUp()
+      keyedCall.giveUp()
     }
     if (why !== '') instance.debug('%s response left alone: %s', method, why)
     return 'pass'
@@ -307,8 +307,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   // CapturingLayer
 
-  get isTaken(): boolean | undefined {
-    if (this.#live !== undefined) return this.#live.isTaken
+  get isCaptured(): boolean | undefined {
+    if (this.#live !== undefined) return this.#live.isCaptured
     return this.#phase === 'undecided' ? undefined : this.#phase !== 'passed'
   }
 
@@ -487,7 +487,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     const { connections, table } = this.request.instance
     connections.direct.delete(events.id)
     hearFirst(this.#socket, undefined)
-    table.end(events)
+    table.uncount(events)
   }
 
   /** From here on, a stream has what the endpoint writes, and what it has written so far. */
@@ -533,7 +533,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     this.list?.delete(this)
     this.#phase = 'direct'
     events.begunAt = now()
-    table.begin(events)
+    table.count(events)
     this.#tell(events)
     connections.direct.set(events.id, this)
     hearFirst(this.#socket, this)
@@ -589,7 +589,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   brokenOff(): void {
     if (this.#taker !== undefined) return this.#taker.brokenOff()
-    this.request.keyed?.abandon()
+    this.request.keyedCall?.abandon()
   }
 
   goesOnAlone(): void {

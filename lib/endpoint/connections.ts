@@ -51,7 +51,7 @@ class Leaving implements Stallable {
     return this.#res.writableFinished ? 0 : pendingBytes(this.#socket, this.#res)
   }
 
-  settled(): void {
+  emptied(): void {
     // Nothing is held for it.
   }
 
@@ -142,7 +142,7 @@ export class Connections implements ConnectionHost {
       parts: isText ? [Buffer.concat(parts)] : parts,
       onLost: () => lost(record)
     })
-    if (answer !== undefined && isClosing) this.#release(answer)
+    if (answer !== undefined && isClosing) this.#beginClosing(answer)
   }
 
   /** Milliseconds after which the next client that listens is to come back. */
@@ -163,13 +163,13 @@ export class Connections implements ConnectionHost {
   beginClosing(mayMove: boolean): void {
     this.#mayMove = mayMove
     for (const connection of [...this.#open]) this.#send(connection, () => this.nextRetry)
-    for (const answer of this.outgoing) if (!this.#closing.has(answer)) this.#release(answer)
+    for (const answer of this.outgoing) if (!this.#closing.has(answer)) this.#beginClosing(answer)
   }
 
   #send(connection: Connection, retry: () => number): void {
     if (connection.isClosed) return
     if (this.#mayMove && !connection.isRelayed) connection.disconnect(retry())
-    if (!this.#closing.has(connection)) this.#release(connection)
+    if (!this.#closing.has(connection)) this.#beginClosing(connection)
     connection.stopListening(retry())
   }
 
@@ -204,7 +204,7 @@ export class Connections implements ConnectionHost {
     return this.#idle.wait()
   }
 
-  #release(open: Connection | Answer): void {
+  #beginClosing(open: Connection | Answer): void {
     this.#closing.add(open)
     open.beginClosing(() => {
       this.#closing.delete(open)

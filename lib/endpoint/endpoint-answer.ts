@@ -12,8 +12,8 @@ import {
   type AnswerHead,
   type AnswerLimits,
   type AnswerSink,
-  EndpointMessages
-} from './endpoint-messages.js'
+  AnswerReader
+} from './answer-reader.js'
 
 export type EndpointAnswer =
   /** A JSON-RPC response, as it was written. */
@@ -77,7 +77,7 @@ export class SoleAnswer implements AnswerSink {
   readonly #head: Headed
   readonly #requestId: string
   readonly #listener: AnswerListener
-  readonly #messages: EndpointMessages
+  readonly #reader: AnswerReader
   #isAnswered = false
   #hasEnded = false
   readonly #patience: Timer
@@ -94,8 +94,8 @@ export class SoleAnswer implements AnswerSink {
     this.#requestId = requestId
     this.#listener = listener
     this.#patience = new Timer(leave)
-    this.#messages = new EndpointMessages(this, limits)
-    this.#messages.head({
+    this.#reader = new AnswerReader(this, limits)
+    this.#reader.head({
       status: head.status,
       header: name => stringOf(head.headers[name])
     })
@@ -109,16 +109,16 @@ export class SoleAnswer implements AnswerSink {
   /** The memory of `bytes` may be reused after the call. */
   push(bytes: Uint8Array): void {
     if (this.#isAnswered) return
-    const fault = this.#messages.push(bytes)
+    const fault = this.#reader.push(bytes)
     if (fault !== undefined) this.failed(fault)
-    if (this.#isAnswered) this.#messages.drop()
+    if (this.#isAnswered) this.#reader.drop()
   }
 
   end(): void {
     this.#over()
     if (this.#isAnswered) return
-    this.#messages.end()
-    if (!this.#messages.isBody) this.failed('no-response')
+    this.#reader.end()
+    if (!this.#reader.isBody) this.failed('no-response')
   }
 
   /** Nothing more comes. */
@@ -127,13 +127,13 @@ export class SoleAnswer implements AnswerSink {
     if (this.#hasEnded) return
     this.#over()
     this.failed('no-response')
-    this.#messages.drop()
+    this.#reader.drop()
   }
 
   /** Nothing more of it is wanted. */
   drop(): void {
     this.#isAnswered = true
-    this.#messages.drop()
+    this.#reader.drop()
   }
 
   // AnswerSink

@@ -5,7 +5,7 @@ import type { Message } from '../protocol/json-rpc.js'
 import type { WireResources } from '../protocol/shared-wire.js'
 import type { FoundStream, Here, KeptValue, NameKind } from '../streams/directory.js'
 import type { InstanceParts } from './instance-parts.js'
-import type { Keyed } from './keyed-call.js'
+import type { CallKey } from './keyed-call.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import type { RequestContext } from './request-context.js'
@@ -72,9 +72,9 @@ export interface CallKeys {
   scoped(context: RequestContext, key: string): string | undefined
   /** What a POST is kept under; `undefined`: it has no key that counts. */
   keyOf(context: RequestContext): string | undefined
-  of(context: RequestContext): Keyed | undefined
+  of(context: RequestContext): CallKey | undefined
   /** `undefined`: the value is not the outcome of a call under a key. */
-  kept(context: RequestContext, keyed: Keyed, value: KeptValue): KeptKeyedCall | undefined
+  kept(context: RequestContext, callKey: CallKey, value: KeptValue): KeptKeyedCall | undefined
   /** A stream is kept for other instances, so the outcome of its call is kept, too. */
   keepStream(key: string): void
   /** Keeps for other instances every answer that was given in the last `time` milliseconds. */
@@ -92,7 +92,7 @@ export interface LastingSessions {
 }
 
 /** Streams that stop for the answers of their client. */
-export interface Turns {
+export interface WaitingStreams {
   /** A POST to the URL of a stream. */
   answered(context: RequestContext, found: FoundStream, name: StreamName): Promise<void>
   /** A client has come back: answers it, if it is to send its answers first. `false`: it is not. */

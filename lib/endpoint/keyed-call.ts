@@ -17,7 +17,7 @@ export type KeyedOutcome =
   | { readonly kind: 'lost' }
 
 /** What makes two requests the same. */
-export interface Keyed {
+export interface CallKey {
   /** Bound to its owner, session and path. */
   readonly key: string
   /** A digest of its body; `undefined`: that could not be read, and its key alone names it. */
@@ -29,7 +29,7 @@ export interface Keyed {
 /** The endpoint at work on a call. */
 export interface KeyedRun {
   /** Lets the endpoint see that its client has gone. */
-  release(): void
+  showClose(): void
   /** Lets the endpoint see when its own client leaves, as the answer cannot be asked for again. */
   detach(): void
 }
@@ -37,7 +37,7 @@ export interface KeyedRun {
 /** The endpoint at work on a call whose answer is recorded. */
 export interface RecordedRun extends KeyedRun {
   /** It has given its answer, and that is no stream. */
-  untakenEnded(): void
+  leftAloneEnded(): void
 }
 
 export interface KeyedCall {
@@ -45,7 +45,7 @@ export interface KeyedCall {
   readonly key: string | undefined
   readonly isSettled: boolean
   /** A client waits, for as long as its connection is open. */
-  join(res: ServerResponse, onSettled: (outcome: KeyedOutcome) => void): void
+  awaitedBy(res: ServerResponse, onSettled?: (outcome: KeyedOutcome) => void): void
   /** The endpoint begins to work on it. */
   runs(run: KeyedRun): void
   /** The same: records its answer, unless that becomes a stream. */

@@ -20,12 +20,13 @@ const LONGEST_INITIALIZE = 1024 * 1024
  * to `noteNotFound`, so that of a call that ends nothing else, no more is watched.
  */
 export function watchOutcome(context: RequestContext, isHeadSeen = false): void {
-  const { instance, method, session, facts, isUnread, keyed } = context
+  const { instance, method, session, facts, isUnread, keyedCall } = context
   const mayBegin = isUnread || facts.isInitialize
   const isKnown = session === undefined || context.known.seen?.isOver === false
   if (mayBegin || !(isKnown || instance.sessions.isSeen(session))) watchSession(context)
   const isQuiet = facts.answered.length === 0 && facts.cancelled.length === 0 && !isUnread
-  const isEnough = method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyed === undefined))
+  const isEnough =
+    method !== 'DELETE' && (method !== 'POST' || (isHeadSeen && keyedCall === undefined))
   if (isQuiet && (session === undefined || isEnough)) return
   watchAnswer(context)
 }

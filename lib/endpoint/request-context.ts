@@ -229,8 +229,8 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   facts = NO_FACTS
   /** The body is an array (2025-03-26). */
   isBatch = false
-  keyed: KeyedCall | undefined
-  second: SecondChannel | undefined
+  keyedCall: KeyedCall | undefined
+  secondChannel: SecondChannel | undefined
   /** It has come to an instance that leaves. */
   readonly isLate: boolean
   /** What becomes of its session is seen when its response is over, and not by its head alone. */
@@ -422,12 +422,12 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
       known.followsLinks || (this.prefer !== undefined && prefersStream(this.prefer))
     if (
       opener !== undefined &&
-      (revision === undefined || !profileFor(revision, hasAnnounced).taken)
+      (revision === undefined || !profileFor(revision, hasAnnounced).isDurable)
     ) {
       return hasAnnounced ? { ...opener, reconnects: 'always' } : opener
     }
     let profile = profileFor(revision, hasAnnounced)
-    if (!profile.taken) return profile
+    if (!profile.isDurable) return profile
     if (primer !== 'auto') profile = { ...profile, primer: FORCED_PRIMER[primer] }
     if (handoff === 'always') return { ...profile, handoff: 'when-quiet', reconnects: 'always' }
     return handoff === 'never' ? { ...profile, handoff: 'never' } : profile

@@ -16,7 +16,7 @@ import { Answerer, JSON_HEADERS } from './answerer.js'
 import type { HandlerContext } from '../http/handler-context.js'
 import { warnOfMissed } from '../http/warnings.js'
 import { messagesIn, missedHeaders } from './endpoint-answer.js'
-import { type AnswerSink, EndpointMessages } from './endpoint-messages.js'
+import { type AnswerSink, AnswerReader } from './answer-reader.js'
 import type { NumberedEvents, NumberedRun } from './instance-parts.js'
 import { type InitializeAnswer, noteNotFound, noteRevision } from './outcome.js'
 import type { RequestContext } from './request-context.js'
@@ -67,7 +67,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   /** Lines besides events that came before the connection: its client is to have them first. */
   #leading: Uint8Array[] | undefined
   #leadingSize = 0
-  readonly #messages: EndpointMessages
+  readonly #reader: AnswerReader
   /** Events parsed from the current `write()`. */
   #events = 0
   /** The endpoint's head, if the wire has had one of ours before. */
@@ -80,7 +80,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     this.#request = request
     this.#run = run
     this.#client = new Answerer(request, run, startedAt)
-    this.#messages = new EndpointMessages(this, {
+    this.#reader = new AnswerReader(this, {
       event: request.instance.maxEventBytes,
       body: request.instance.maxAnswerBytes,
       budget: request.instance.table.budget,
@@ -92,14 +92,14 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   /** Takes the endpoint's event stream. `false`: there is no room for it. */
   open(sessionId: string | undefined, hasRoom = false, begunAt?: number): boolean {
-    const { instance, req, owner, keyed, profile } = this.#request
+    const { instance, req, owner, keyedCall, profile } = this.#request
     const { initialize } = this
-    const stream = this.#client.open(this, profile.taken, {
+    const stream = this.#client.open(this, profile.isDurable, {
       kind: req.method === 'GET' ? 'listen' : 'request',
       sessionId,
       isHandshake: initialize !== undefined,
       isConnecting: true,
-      callKey: keyed?.key,
+      callKey: keyedCall?.key,
       hasRoom,
       begunAt
     })
@@ -112,7 +112,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     if (stream.kind === 'listen' && sessionId !== undefined)
       instance.sessions.noteReadsEvents(owner, sessionId)
     this.#started(stream, begunAt !== undefined)
-    keyed?.settle({ kind: 'stream', streamId: stream.id })
+    keyedCall?.settle({ kind: 'stream', streamId: stream.id })
     if (this.#run.response.wire.isGone) this.goesOnAlone()
     return true
   }
@@ -138,7 +138,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   /** Gives the wire to a reader while the endpoint has not begun to answer. */
   openInTheMeantime(meantime: InTheMeantime): void {
-    const { instance, res, method, keyed } = this.#request
+    const { instance, res, method, keyedCall } = this.#request
     if (res.destroyed || res.writableEnded) return
     const { name, isDurable, answer } = meantime
     const stream = this.#client.open(this, isDurable)
@@ -148,9 +148,9 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     const begin = (): void =>
       answer === undefined ? this.#beginStream(stream) : answer(stream, this.#client, this.#request)
     this.#beginEarly = begin
-    this.#run.isUntaken = false
+    this.#run.isLeftAlone = false
     this.#started(stream)
-    if (isDurable) keyed?.settle({ kind: 'stream', streamId: stream.id })
+    if (isDurable) keyedCall?.settle({ kind: 'stream', streamId: stream.id })
     this.#run.response.takeEarly(this)
   }
 
@@ -190,7 +190,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       this.#client.keep(200, JSON_HEADERS, whole)
       const give = (): void => this.#client.answer(200, JSON_HEADERS, whole)
       this.#beginEarly = give
-      this.#run.isUntaken = false
+      this.#run.isLeftAlone = false
       this.#run.response.takeEarly(this)
     }
     if (this.#run.response.wire.isGone) this.goesOnAlone()
@@ -209,7 +209,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     this.#client.setStreamHeaders(head)
   }
 
-  begin(): void {
+  headDue(): void {
     const stream = this.#stream
     if (stream === undefined) return
     this.#hasConnected = true
@@ -256,14 +256,14 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   lateHead(head: LateHead): void {
     this.#lateHead = head
     if (head.status === 404) noteNotFound(this.#request)
-    this.#messages.head(head)
+    this.#reader.head(head)
   }
 
   write(bytes: Buffer): boolean {
     const stream = this.#stream
     if (stream === undefined) return false
     this.#events = 0
-    const fault = stream.isEnded ? undefined : this.#messages.push(bytes)
+    const fault = stream.isEnded ? undefined : this.#reader.push(bytes)
     if (fault !== undefined) return stream.fail(fault)
     return !stream.isFull && !stream.isEnded
   }
@@ -274,15 +274,15 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     const isPlain =
       !this.#client.reportsProgress &&
       this.#numbered === undefined &&
-      this.#messages.isBetweenEvents &&
+      this.#reader.isBetweenEvents &&
       stream?.kind === 'request'
     const dataFrom = isPlain ? dataInText(text) : 0
     return dataFrom === 0 ? undefined : stream?.appendText(text, dataFrom)
   }
 
   end(): void {
-    this.#messages.end(this.#numbered !== undefined)
-    if (!this.#messages.isBody) this.#closed(true)
+    this.#reader.end(this.#numbered !== undefined)
+    if (!this.#reader.isBody) this.#closed(true)
   }
 
   abort(): void {
@@ -292,7 +292,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   #closed(isAtWill: boolean): void {
     if (this.#numbered === undefined) return this.#stream?.producerEnded()
     // An unfinished event comes again as a whole, if the endpoint goes on.
-    this.#messages.drop()
+    this.#reader.drop()
     this.#numbered.closed(isAtWill)
   }
 
@@ -366,12 +366,12 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
     instance.unanswered.tell(req, requestIds, this.#run.stream?.sessionId)
   }
 
-  release(): void {
+  streamEnded(): void {
     // The endpoint may keep its response for long: what is unfinished must not stay with it.
-    this.#messages.drop()
+    this.#reader.drop()
     this.#numbered?.stop()
     this.#client.stopProgress()
-    this.#run.response.release()
+    this.#run.response.showClose()
   }
 }
 

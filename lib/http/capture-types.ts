@@ -5,7 +5,7 @@ import type { HeadArguments } from './node-internals.js'
 /** Takes what the endpoint writes, once a response has been taken. */
 export interface Capture {
   /** Connect, with a head of its own if none is made. Called once, in the tick of `writeHead`. */
-  begin(): void
+  headDue(): void
   /** `false`: full; wait for `drain`. */
   write(bytes: Buffer): boolean
   /** The same for a string in UTF-8; `undefined`: it is to be given as bytes. */

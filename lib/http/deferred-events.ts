@@ -4,15 +4,10 @@ import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
-import {
-  type EventInterceptor,
-  HELD_REQUEST_EVENTS,
-  type PatchedResponse,
-  REQUEST_EVENTS
-} from './patched-response.js'
+import { HELD_REQUEST_EVENTS, type PatchedResponse, REQUEST_EVENTS } from './patched-response.js'
 
 export interface DeferredEventsHost {
-  readonly isTaken: boolean | undefined
+  readonly isCaptured: boolean | undefined
   /** The endpoint has ended it, and everything has been taken. */
   readonly isFinished: boolean
   /** The response has been ended on the wire, too. */
@@ -31,11 +26,11 @@ const NATIVE = { ...EventEmitter.prototype }
 const NONE: readonly string[] = []
 const HELD_RESPONSE_EVENTS = ['close', 'finish', 'drain']
 
-export class DeferredEvents implements EventInterceptor {
+export class DeferredEvents {
   readonly #req: IncomingMessage
   readonly #patched: PatchedResponse
   readonly #host: DeferredEventsHost
-  #isReleased = false
+  #isCloseShown = false
   /** Socket events are for those in front of us only. */
   #isHolding = false
   #isBodyDropped = false
@@ -72,8 +67,8 @@ export class DeferredEvents implements EventInterceptor {
     return this.#isHolding
   }
 
-  get isReleased(): boolean {
-    return this.#isReleased
+  get isCloseShown(): boolean {
+    return this.#isCloseShown
   }
 
   /** Adds a listener of ours to the response: it hears the socket. */
@@ -87,9 +82,10 @@ export class DeferredEvents implements EventInterceptor {
     this.#inFront = this.#inFront.filter(other => other !== listener)
   }
 
-  /** Those in front of us hear the socket; those behind us hear nothing until `release`. */
+  /** Those in front of us hear the socket; those behind us hear nothing until `showClose`. */
   hold(): void {
-    if (!this.#isHolding) this.#emitter = this.#patched.interceptEvents(this)
+    if (!this.#isHolding)
+      this.#emitter = this.#patched.emitBy((event, ...args) => this.#emit(event, args))
     this.#isHolding = true
     this.#patchRequest()
   }
@@ -111,8 +107,8 @@ export class DeferredEvents implements EventInterceptor {
   }
 
   /** Those behind us may hear the close, and what else they have missed. `show` runs before. */
-  release(show: () => void): void {
-    this.#isReleased = true
+  showClose(show: () => void): void {
+    this.#isCloseShown = true
     process.nextTick(() => {
       // The wire ends with the stream: everybody hears that from Node.
       if (this.#host.isEnding && !this.#hasFinished) this.#isEnding = true
@@ -131,10 +127,8 @@ export class DeferredEvents implements EventInterceptor {
     this.#call(this.#patched.res, event, [], false)
   }
 
-  // EventInterceptor
-
-  emit(event: string, args: unknown[]): boolean {
-    const isHeld = event !== 'drain' || this.#host.isTaken !== false
+  #emit(event: string, args: unknown[]): boolean {
+    const isHeld = event !== 'drain' || this.#host.isCaptured !== false
     const { res } = this.#patched
     // Node calls the response destroyed before its close; else somebody emits that by hand.
     const isOfWire = event !== 'close' || res.destroyed
@@ -164,7 +158,12 @@ export class DeferredEvents implements EventInterceptor {
       if (event === 'close') held.#isClosed = true
       // While the body is read: who reads it waits for the close that follows its end.
       const isRead = event === 'close' && req.readableEnded && !held.#isBodyDropped
-      if (!held.#isHolding || held.#isReleased || isRead || !HELD_REQUEST_EVENTS.includes(event)) {
+      if (
+        !held.#isHolding ||
+        held.#isCloseShown ||
+        isRead ||
+        !HELD_REQUEST_EVENTS.includes(event)
+      ) {
         return held.#emitOnRequest(emitOnRequest, event, args)
       }
       held.#heldRequestEvents = [...held.#heldRequestEvents, event]

@@ -113,7 +113,7 @@ export class HandlerContext extends Waiting implements CurrentStream {
   stream: Stream | undefined
   collector: PartsCollector | undefined
   /** The response has been left alone: there is no stream behind this request. */
-  isUntaken = false
+  isLeftAlone = false
   /** Its client is to be disconnected as soon as there is a connection. */
   protected pendingDisconnect: { retry: number | undefined } | undefined
   #abort: AbortController | undefined
@@ -243,7 +243,7 @@ export function currentContext(): HandlerContext | undefined {
  */
 export function currentStream(): CurrentStream | undefined {
   const context = storage.getStore()
-  return context === undefined || context.isUntaken ? undefined : context
+  return context === undefined || context.isLeftAlone ? undefined : context
 }
 
 /** Each request is published here as a context of its own, for whoever watches what is decided. */

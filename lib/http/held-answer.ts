@@ -36,7 +36,7 @@ export class HeldAnswer implements Layer {
   #head: readonly unknown[] | undefined
   readonly #body = new GatheredBytes()
   #hasEnded = false
-  #isReleased = false
+  #isLetGo = false
 
   constructor(patched: PatchedResponse, holder: Holder, status: number) {
     this.#patched = patched
@@ -49,7 +49,7 @@ export class HeldAnswer implements Layer {
 
   /** Its client has left: whatever is decided, nobody hears of it. */
   get isUnwanted(): boolean {
-    return this.#isReleased || this.#patched.res.destroyed
+    return this.#isLetGo || this.#patched.res.destroyed
   }
 
   /** What the endpoint has written. */
@@ -59,7 +59,7 @@ export class HeldAnswer implements Layer {
 
   /** The client gets it, under another status if one is given. */
   pass(status = this.status): void {
-    if (!this.#release()) return
+    if (!this.#letGo()) return
     const { res } = this.#patched
     const body = this.#body.whole()
     const head = this.#head
@@ -78,14 +78,14 @@ export class HeldAnswer implements Layer {
 
   /** What gives the client another one; `undefined`: nobody is there to get it. */
   instead(): PatchedResponse | undefined {
-    if (this.isUnwanted || !this.#release()) return undefined
+    if (this.isUnwanted || !this.#letGo()) return undefined
     for (const name of OF_BODY) this.#patched.res.removeHeader(name)
     return this.#patched
   }
 
-  #release(): boolean {
-    if (this.#isReleased) return false
-    this.#isReleased = true
+  #letGo(): boolean {
+    if (this.#isLetGo) return false
+    this.#isLetGo = true
     this.#patched.letGo()
     return true
   }
@@ -116,15 +116,15 @@ export class HeldAnswer implements Layer {
       return this.#patched.res
     }
     if (hasChunk(args)) this.#take(args)
-    if (this.#isReleased) this.#patched.act('end', [])
+    if (this.#isLetGo) this.#patched.act('end', [])
     this.#hasEnded = true
     if (callback !== undefined) process.nextTick(callback)
-    if (!this.#isReleased) this.#holder.decide(this)
+    if (!this.#isLetGo) this.#holder.decide(this)
     return this.#patched.res
   }
 
   #take([chunk, encoding]: readonly unknown[]): void {
-    if (this.#isReleased || this.#hasEnded) return
+    if (this.#isLetGo || this.#hasEnded) return
     withBytes(chunk, encoding, bytes => this.#body.add(bytes))
     if (this.#body.size > LONGEST) this.pass()
   }
@@ -142,7 +142,7 @@ export class HeldAnswer implements Layer {
   }
 
   destroy(error?: Error): ServerResponse {
-    this.#release()
+    this.#letGo()
     return this.#patched.act('destroy', [error]) as ServerResponse
   }
 }

@@ -176,35 +176,62 @@ export function isReset(error: Error | undefined): boolean {
   return error !== undefined && 'code' in error && error.code === 'ECONNRESET'
 }
 
+/** Where a request keeps what has come of its body and was not read. */
 interface Buffered {
-  readonly _readableState?: {
+  readonly _readableState: {
     /** From Node 22 on, an array in which the first ones may have been read. */
-    readonly buffer?: Iterable<Uint8Array | string>
+    readonly buffer: Iterable<Uint8Array | string> & { readonly length: number }
     readonly bufferIndex?: number
+    highWaterMark: number
+    /** While it is set, nothing is read ahead of who reads: so it is until somebody does. */
+    readingMore: boolean
   }
 }
 
-/** What has come of a body, as it lies in the request; `undefined`: it is not known where. */
-export function piecesIn(req: IncomingMessage): Buffer[] | undefined {
-  const { buffer, bufferIndex = 0 } = (req as Buffered)._readableState ?? {}
-  if (typeof buffer?.[Symbol.iterator] !== 'function') return undefined
+/** What has come of a body, as it lies in the request. */
+export function piecesIn(req: IncomingMessage): Buffer[] {
+  const { buffer, bufferIndex = 0 } = (req as unknown as Buffered)._readableState
   const pieces: Buffer[] = []
-  let length = 0
   let index = 0
   for (const piece of buffer) {
     if (index++ < bufferIndex) continue
-    length += piece.length
     pieces.push(Buffer.isBuffer(piece) ? piece : bufferOf(piece))
   }
-  return length === req.readableLength ? pieces : undefined
+  return pieces
 }
 
-/** Lets the parser go on, which stops where a request may hold no more. Nothing is read by that. */
-export function parseOn(req: IncomingMessage): void {
+export function pieceCount(req: IncomingMessage): number {
+  const { buffer, bufferIndex = 0 } = (req as unknown as Buffered)._readableState
+  return buffer.length - bufferIndex
+}
+
+/**
+ * Lets more than `most` bytes of a body come while nobody reads it: its parser would stop where the
+ * request may hold no more. `onMore` is called when there is more, or its end. Returns what ends
+ * this, and calls its argument in the next tick, when the request is as if nobody had listened.
+ */
+export function letBodyCome(
+  req: IncomingMessage,
+  most: number,
+  onMore: () => void
+): (then: () => void) => void {
+  const state = (req as unknown as Buffered)._readableState
   const read = req as ReadRequest
+  const { highWaterMark, readingMore } = state
   const isConsuming = read._consuming === true
-  req._read(0)
-  read._consuming = isConsuming
+  state.highWaterMark = most + 1
+  req.on('readable', onMore)
+  // A parser that has stopped goes on.
+  req.read(0)
+  return then => {
+    req.off('readable', onMore)
+    state.highWaterMark = highWaterMark
+    process.nextTick(() => {
+      read._consuming = isConsuming
+      state.readingMore = readingMore
+      then()
+    })
+  }
 }
 
 /** A string, where an encoding is set; Deno's parser makes plain arrays. */

@@ -30,7 +30,7 @@ export interface Layer {
 /** A layer that may take the response: then it goes to a stream, and not to the wire. */
 export interface CapturingLayer extends Layer {
   /** `undefined`: its head is not due yet. */
-  readonly isTaken: boolean | undefined
+  readonly isCaptured: boolean | undefined
 }
 
 /** Reads along what passes to the wire. */
@@ -39,18 +39,6 @@ export interface Watch {
   write(args: readonly unknown[]): void
   end(args: readonly unknown[]): void
   destroyed(): void
-}
-
-/** A head before it passes. */
-export interface HeadInMaking {
-  status: number
-  /** The endpoint has written it; else Node is about to make it of what has been set. */
-  readonly isExplicit: boolean
-  header(name: string): string | undefined
-  setHeader(name: string, value: OutgoingHttpHeader): void
-  removeHeader(name: string): void
-  /** Another value beside those that there are. */
-  appendHeader(name: string, value: string): void
 }
 
 /** Returns what is to stand in front of the body of a head that the endpoint has written. */
@@ -93,11 +81,6 @@ export function listenersOfRequest(req: IncomingMessage): readonly unknown[] {
   for (const event of REQUEST_EVENTS)
     if (req.listenerCount(event) > 0) listeners = listeners.concat(req.rawListeners(event))
   return listeners
-}
-
-/** Emits the events of a response in Node's place. */
-export interface EventInterceptor {
-  emit(event: string, args: unknown[]): boolean
 }
 
 type AnyMethod = (...args: unknown[]) => unknown
@@ -302,7 +285,7 @@ export class PatchedResponse implements Layer {
   }
 
   /** Nothing is left to do for its capture: the response may get its methods back. */
-  release(): void {
+  uncapture(): void {
     this.#capture = undefined
     this.behindRewriter = this
     this.top = this.#held ?? this.#rewriter ?? this
@@ -327,12 +310,10 @@ export class PatchedResponse implements Layer {
   }
 
   /** Returns what emitted events before: Node, or those who have patched it. */
-  interceptEvents(interceptor: EventInterceptor): AnyMethod {
+  emitBy(emit: (event: string, ...args: unknown[]) => boolean): AnyMethod {
     const { res } = this
     const emitter = res.emit as AnyMethod
-    const emit = (event: string | symbol, ...args: unknown[]): boolean =>
-      interceptor.emit(event as string, args)
-    res.emit = emit
+    res.emit = emit as ServerResponse['emit']
     return emitter
   }
 
@@ -346,7 +327,7 @@ export class PatchedResponse implements Layer {
   // What the endpoint does
 
   #headGiven(args: readonly unknown[]): ServerResponse {
-    const head = new HeadOnItsWay(this.res, this.top, args)
+    const head = new HeadInMaking(this.res, this.top, args)
     const behind = this.#change(head)
     const res = this.top.writeHead(head.args)
     for (const bytes of behind) this.behindRewriter.write([bytes])
@@ -356,7 +337,7 @@ export class PatchedResponse implements Layer {
   #implyHead(): void {
     if (this.top.hasHead) return
     const { res } = this
-    const head = new HeadOnItsWay(res, this.top)
+    const head = new HeadInMaking(res, this.top)
     this.#change(head)
     if (head.status !== res.statusCode) res.statusCode = head.status
   }
@@ -388,7 +369,7 @@ export class PatchedResponse implements Layer {
     const changes = this.#lastChanges
     if (changes === NO_CHANGES) return methods.writeHead.apply(res, args as unknown[])
     this.#lastChanges = NO_CHANGES
-    const head = new HeadOnItsWay(res, this, args)
+    const head = new HeadInMaking(res, this, args)
     for (const change of changes) change(head)
     return methods.writeHead.apply(res, head.args as unknown[])
   }
@@ -414,7 +395,7 @@ export class PatchedResponse implements Layer {
   }
 
   #tell(tell: (watch: Watch) => void): void {
-    if (this.#capture?.isTaken !== true) this.#watches.forEach(tell)
+    if (this.#capture?.isCaptured !== true) this.#watches.forEach(tell)
   }
 
   flushHeaders(): void {
@@ -443,7 +424,8 @@ export class PatchedResponse implements Layer {
   }
 }
 
-class HeadOnItsWay implements HeadInMaking {
+/** A head before it passes. */
+export class HeadInMaking {
   status: number
   readonly #res: ServerResponse
   readonly #layer: Layer
@@ -457,6 +439,7 @@ class HeadOnItsWay implements HeadInMaking {
     this.status = args === undefined ? res.statusCode : Number(args[0])
   }
 
+  /** The endpoint has written it; else Node is about to make it of what has been set. */
   get isExplicit(): boolean {
     return this.#args !== undefined
   }
@@ -481,6 +464,7 @@ class HeadOnItsWay implements HeadInMaking {
     this.#res.removeHeader(name)
   }
 
+  /** Another value beside those that there are. */
   appendHeader(name: string, value: string): void {
     this.#fold()
     const present = this.#layer.getHeader(name)

@@ -7,7 +7,7 @@ import { costOfJson, isArrayText, memoryOf } from '../protocol/json-bounds.js'
 import { type Message, MOST_MESSAGES } from '../protocol/json-rpc.js'
 import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
 import type { Budget } from '../streams/budget.js'
-import { parseOn, piecesIn } from './node-internals.js'
+import { letBodyCome, pieceCount, piecesIn } from './node-internals.js'
 
 type Next = (error?: unknown) => void
 type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
@@ -172,6 +172,7 @@ interface Incoming {
 /** `no-room`: as many bytes wait as may. `gone`: its client has left before all had come. */
 type Taken = Buffer | 'too-large' | 'no-room' | 'gone'
 type Done = (taken: Taken) => void
+type Known<From> = (from: From, body: KnownBody) => void
 
 const UNKNOWN: KnownBody = { body: undefined }
 
@@ -179,10 +180,7 @@ const UNKNOWN: KnownBody = { body: undefined }
  * `known` is not called if the client leaves before all has come. A body is unknown that is too
  * large, that is no JSON, or that is left to whoever reads it.
  */
-export function readAhead<From extends Incoming>(
-  from: From,
-  known: (from: From, body: KnownBody) => void
-): void {
+export function readAhead<From extends Incoming>(from: From, known: Known<From>): void {
   const { req, instance } = from
   if (isParsed(req)) return known(from, parsedBody(req, instance.maxBodyBytes))
   // A parser that is called later would miss what has flowed past.
@@ -190,12 +188,19 @@ export function readAhead<From extends Incoming>(
   const isReadable = !isReadByOthers && !req.destroyed
   const charset = isReadable ? charsetOfMessage(req, instance.maxBodyBytes) : undefined
   if (charset === undefined) return known(from, UNKNOWN)
-  takeBody(from, taken => {
-    if (taken === 'gone') return
-    // Somebody in front may have begun to read it meanwhile.
-    const isLeft = typeof taken === 'string' || req.readableFlowing !== null
-    known(from, isLeft ? UNKNOWN : parse(taken, charset))
-  })
+  takeBody(from, tellBody, known, charset)
+}
+
+function tellBody<From extends Incoming>(
+  taken: Taken,
+  from: From,
+  known: Known<From>,
+  charset: Charset
+): void {
+  if (taken === 'gone') return
+  // Somebody in front may have begun to read it meanwhile.
+  const isLeft = typeof taken === 'string' || from.req.readableFlowing !== null
+  known(from, isLeft ? UNKNOWN : parse(taken, charset))
 }
 
 export type ReadBody =
@@ -217,7 +222,7 @@ export async function readBody(from: Incoming): Promise<ReadBody> {
   if (readableDidRead) return INVALID
   const charset = charsetOf(headers)
   const taken =
-    charset === undefined ? undefined : await new Promise<Taken>(resolve => takeBody(from, resolve))
+    charset && (await new Promise<Taken>(resolve => takeBody(from, resolve, undefined, charset)))
   // What lies there is dropped, and the rest of what is too large.
   from.req.resume()
   if (taken === undefined || charset === undefined) return { fault: 'body-unreadable', status: 415 }
@@ -232,30 +237,29 @@ function readBytes(bytes: Buffer, charset: Charset): ReadBody {
   return text === undefined ? INVALID : { body, text }
 }
 
-/** `done` is called in the async context of the caller. */
-function takeBody(from: Incoming, done: Done, isSecondLook = false): void {
+/** `done` is called in the async context of the caller, with what else it has been given here. */
+function takeBody<From extends Incoming, With>(
+  from: From,
+  done: (taken: Taken, from: From, rest: With, charset: Charset) => void,
+  rest: With,
+  charset: Charset,
+  isSecondLook = false
+): void {
   const { req, instance } = from
   // Also where its client has left meanwhile: what has come whole is run.
-  if (req.complete || req.readableLength > instance.maxBodyBytes) done(lyingIn(from))
+  if (req.complete || req.readableLength > instance.maxBodyBytes)
+    done(lyingIn(from), from, rest, charset)
   // The rest of the packet is parsed in this turn: most bodies are whole by its end.
-  else if (!isSecondLook) setImmediate(takeBody, from, done, true)
-  else if (req.destroyed) done('gone')
-  else new ComingBody(from, done).wait()
+  else if (!isSecondLook) setImmediate(takeBody<From, With>, from, done, rest, charset, true)
+  else if (req.destroyed) done('gone', from, rest, charset)
+  else new ComingBody(from, taken => done(taken, from, rest, charset)).wait()
 }
 
 /** All that has come, or that it is more than is read. */
 function lyingIn({ req, instance }: Incoming): Buffer | 'too-large' {
   if (req.readableLength > instance.maxBodyBytes) return 'too-large'
-  const pieces = piecesIn(req) ?? takeAndPutBack(req)
+  const pieces = piecesIn(req)
   return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
-}
-
-/** In runtimes of which we do not know where a request keeps what has come. */
-function takeAndPutBack(req: IncomingMessage): Buffer[] {
-  const bytes = takeBuffered(req)
-  if (bytes === undefined) return []
-  req.unshift(bytes)
-  return [typeof bytes === 'string' ? Buffer.from(bytes) : bytes]
 }
 
 /** Bytes that a piece counts for at the least: each is an object. */
@@ -265,67 +269,48 @@ const SMALLEST_PIECE = 256
 class ComingBody {
   readonly #from: Incoming
   readonly #done: Done
-  readonly #push: IncomingMessage['push']
-  /** That of the request, for those behind us. */
-  readonly #context = new AsyncResource('mcp-streams.body', { requireManualDestroy: true })
-  #size: number
-  #pieces = 0
+  #stop: ReturnType<typeof letBodyCome> | undefined
   /** Bytes that the budget knows of. */
   #counted = 0
-  #isOver = false
 
   constructor(from: Incoming, done: Done) {
     this.#from = from
-    this.#done = done
-    this.#push = from.req.push
-    this.#size = from.req.readableLength
+    this.#done = AsyncResource.bind(done)
   }
 
-  /** Observes `push`, which consumes nothing. */
   wait(): void {
-    const { req } = this.#from
-    req.push = this.#observed
+    const { req, instance } = this.#from
     req.once('close', this.#gone)
-    if (!this.#count()) this.#settle('no-room')
-    else if (this.#size >= req.readableHighWaterMark) parseOn(req)
+    this.#stop = letBodyCome(req, instance.maxBodyBytes, this.#hasMore)
+    this.#hasMore()
   }
 
-  readonly #observed = (chunk: Uint8Array | null, encoding?: BufferEncoding): boolean => {
+  readonly #hasMore = (): void => {
     const { req, instance } = this.#from
-    const hasRoom = this.#push.call(req, chunk, encoding)
-    if (chunk === null) {
-      this.#settle(lyingIn(this.#from))
-      return hasRoom
-    }
-    this.#size += chunk.length
-    this.#pieces++
-    const isTooLarge = this.#size > instance.maxBodyBytes
-    // The parser must not stop where the request may hold no more.
-    if (!isTooLarge && this.#count()) return true
-    // Later, as the parser would pause a socket that the endpoint has just resumed.
-    process.nextTick(() => this.#settle(isTooLarge ? 'too-large' : 'no-room'))
-    return hasRoom
+    if (req.complete) this.#settle(lyingIn(this.#from))
+    else if (req.readableLength > instance.maxBodyBytes) this.#settle('too-large')
+    else if (!this.#count()) this.#settle('no-room')
   }
 
   readonly #gone = (): void => this.#settle('gone')
 
   /** `false`: there is no room for it. A client may send single bytes. */
   #count(): boolean {
-    const { instance, owner } = this.#from
-    const held = Math.max(this.#size, (this.#pieces - 1) * SMALLEST_PIECE)
+    const { req, instance, owner } = this.#from
+    const held = Math.max(req.readableLength, (pieceCount(req) - 1) * SMALLEST_PIECE)
     if (!instance.bodies.hold(owner, held - this.#counted)) return false
     this.#counted = held
     return true
   }
 
   #settle(taken: Taken): void {
-    if (this.#isOver) return
-    this.#isOver = true
+    const stop = this.#stop
+    if (stop === undefined) return
+    this.#stop = undefined
     const { req, instance, owner } = this.#from
-    req.push = this.#push
     req.off('close', this.#gone)
     instance.bodies.release(owner, this.#counted)
-    this.#context.runInAsyncScope(this.#done, undefined, taken)
+    stop(() => this.#done(taken))
   }
 }
 

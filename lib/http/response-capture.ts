@@ -1,5 +1,17 @@
 // Captures a response: what the endpoint does to `res` goes to a capture, and those behind us do
 // not hear of the socket until the stream is over.
+//
+//                pass             end
+//   undecided ---------> passing -------> passed
+//     |    |
+//     |    |  take               begin               end
+//     |    +---------> headed -----------> running -------> ended
+//     |                                       ^
+//     |  takeEarly               begin        |
+//     +--------------> early -----------------+
+//
+// `end` leads from `undecided` to `passed`, and from `headed` and `early` to `ended`; `break` from
+// all that may yet end, but `passing`, to `broken`.
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Capture, ResponseCaptureHost } from './capture-types.js'
 import { CapturedHead, looksLikeStream, untransformed } from './captured-head.js'
@@ -19,46 +31,45 @@ import { warnOfThrow } from './warnings.js'
 
 /**
  * - `undecided`: its head is not due yet.
- * - `untaken`: everything passes; the response is as it would be without us.
- * - `passed`: untaken, and ended.
- * - `headed`: taken; the endpoint has given its head, which is sent at the end of the tick at the
+ * - `passing`: the response is as it would be without us. `passed`: the same, and ended.
+ * - `headed`: captured; the endpoint has given its head, which is sent at the end of the tick at the
  *   latest.
- * - `early`: taken before the endpoint has given its head; the wire has one of ours.
- * - `running`: taken, and the wire has a head: the endpoint writes its body.
- * - `ended`, `broken`: taken, and the endpoint has called `end` or `destroy`.
+ * - `early`: captured before the endpoint has given its head; the wire has one of ours.
+ * - `running`: captured, and the wire has a head: the endpoint writes its body.
+ * - `ended`, `broken`: captured, and the endpoint has called `end` or `destroy`.
  *
  * Whether the socket is still open (`CapturedWire`) and who hears of its close (`DeferredEvents`)
  * may change in any phase.
  */
 type CapturePhase =
-  'undecided' | 'untaken' | 'passed' | 'headed' | 'early' | 'running' | 'ended' | 'broken'
+  'undecided' | 'passing' | 'passed' | 'headed' | 'early' | 'running' | 'ended' | 'broken'
 
 /**
- * - `leave`: the response is left alone.
- * - `take`: the response is taken when its head is due. `takeEarly`: it is taken before.
+ * - `pass`: the response is left alone.
+ * - `take`: the response is captured when its head is due. `takeEarly`: it is captured before.
  * - `begin`: the head is sent; or, in `early`, the endpoint gives a head that is not sent.
  * - `end`, `break`: the endpoint calls `end`, or destroys the response. Before the head, `break` is
  *   a step only of a response that a capture hears from the beginning.
  */
-type CaptureStep = 'leave' | 'take' | 'takeEarly' | 'begin' | 'end' | 'break'
+type CaptureStep = 'pass' | 'take' | 'takeEarly' | 'begin' | 'end' | 'break'
 
-const TAKEN = { end: 'ended', break: 'broken' } as const
+const CAPTURED = { end: 'ended', break: 'broken' } as const
 
 const TRANSITIONS: Readonly<
   Record<CapturePhase, Readonly<Partial<Record<CaptureStep, CapturePhase>>>>
 > = {
   undecided: {
-    leave: 'untaken',
+    pass: 'passing',
     take: 'headed',
     takeEarly: 'early',
     end: 'passed',
     break: 'broken'
   },
-  untaken: { end: 'passed' },
+  passing: { end: 'passed' },
   passed: {},
-  headed: { ...TAKEN, begin: 'running' },
-  early: { ...TAKEN, begin: 'running' },
-  running: TAKEN,
+  headed: { ...CAPTURED, begin: 'running' },
+  early: { ...CAPTURED, begin: 'running' },
+  running: CAPTURED,
   ended: {},
   broken: {}
 }
@@ -92,7 +103,7 @@ export class ResponseCapture
     patched.capture(this)
   }
 
-  get isTaken(): boolean | undefined {
+  get isCaptured(): boolean | undefined {
     return this.#phase === 'undecided' ? undefined : this.#isCaptured
   }
 
@@ -122,23 +133,23 @@ export class ResponseCapture
   }
 
   /** A kept response that was not taken has been ended: those behind us may see it close. */
-  untakenEnded(): void {
+  leftAloneEnded(): void {
     if (this.#isCaptured) return
     this.#step('end')
-    if (this.#events.isHolding) this.release()
+    if (this.#events.isHolding) this.showClose()
   }
 
   /** A kept response will not be asked for again after all: those behind us may see its close. */
   detach(): void {
-    if (this.wire.isGone) this.release()
+    if (this.wire.isGone) this.showClose()
     else this.#events.passOn()
   }
 
   /** Whatever the response will be, it passes. */
-  leave(): void {
-    if (!this.#step('leave')) return
+  pass(): void {
+    if (!this.#step('pass')) return
     // Nothing is left to do, except for a response whose close is held.
-    if (!this.#isKept) this.next.release()
+    if (!this.#isKept) this.next.uncapture()
   }
 
   /** The endpoint's head is not sent. `false`: it has begun, or the client has gone. */
@@ -159,9 +170,9 @@ export class ResponseCapture
   }
 
   /** The stream is over: those behind us may see the close now. */
-  release(): void {
-    if (this.#events.isReleased) return
-    this.#events.release(() => {
+  showClose(): void {
+    if (this.#events.isCloseShown) return
+    this.#events.showClose(() => {
       const res = this.#res
       if (!this.wire.isGone) {
         // If the response has ended on the wire, too, Node's own state is what we would tell.
@@ -190,7 +201,7 @@ export class ResponseCapture
 
   /** Sends the head. Middleware in front may throw at that, and the endpoint could not catch it. */
   #begin(capture: Capture): void {
-    this.#attempt(() => capture.begin())
+    this.#attempt(() => capture.headDue())
   }
 
   #attempt<T>(send: () => T): T | undefined {
@@ -212,7 +223,7 @@ export class ResponseCapture
 
   /** Whether the endpoint writes to a stream, and not to the wire. */
   get #isCaptured(): boolean {
-    return this.#phase !== 'undecided' && this.#phase !== 'untaken' && this.#phase !== 'passed'
+    return this.#phase !== 'undecided' && this.#phase !== 'passing' && this.#phase !== 'passed'
   }
 
   /** All that the endpoint does is for a capture, although its head is not due yet. */
@@ -227,7 +238,7 @@ export class ResponseCapture
   }
 
   get isFinished(): boolean {
-    return (this.#phase === 'ended' || this.#phase === 'passed') && this.#events.isReleased
+    return (this.#phase === 'ended' || this.#phase === 'passed') && this.#events.isCloseShown
   }
 
   get needsDrain(): boolean {
@@ -236,15 +247,15 @@ export class ResponseCapture
 
   get isClosed(): boolean {
     // Node drops what is written to a response that calls itself destroyed.
-    return this.#events.isReleased && this.wire.isGone
+    return this.#events.isCloseShown && this.wire.isGone
   }
 
   /** The endpoint destroys its response. `false`: it has ended it before. */
   abort(): boolean {
     const isHeadDue = this.#phase === 'headed'
-    if (this.#events.isReleased || !this.#step('break')) return false
+    if (this.#events.isCloseShown || !this.#step('break')) return false
     this.#capture?.abort()
-    if (isHeadDue) this.#capture?.begin()
+    if (isHeadDue) this.#capture?.headDue()
     return true
   }
 
@@ -375,7 +386,7 @@ export class ResponseCapture
   #write(args: readonly unknown[]): boolean {
     const [chunk, encoding] = args
     const callback = callbackIn(args)
-    const isOver = this.isEnded || this.#events.isReleased
+    const isOver = this.isEnded || this.#events.isCloseShown
     const take = (bytes: Buffer): boolean => !isOver && this.#capture?.write(bytes) === true
     const isText = !isOver && typeof chunk === 'string' && typeof encoding !== 'string'
     const textTaken = isText ? this.#capture?.writeText?.(chunk) : undefined
@@ -406,7 +417,7 @@ export class ResponseCapture
     if (this.wire.isGone) showState(this.#res, this)
     if (callback !== undefined) process.nextTick(callback)
     this.#capture?.end()
-    if (isHeadDue) this.#capture?.begin()
+    if (isHeadDue) this.#capture?.headDue()
     return this.#res
   }
 
@@ -428,7 +439,7 @@ export class ResponseCapture
 
   get isRunning(): boolean {
     const isTaken = this.#isCaptured || this.#isHeard
-    return isTaken && !this.isEnded && !this.#events.isReleased
+    return isTaken && !this.isEnded && !this.#events.isCloseShown
   }
 
   isInsideHandler(): boolean {
@@ -446,11 +457,11 @@ export class ResponseCapture
   gone(): void {
     this.wire.gone()
     // The socket may have told before Node had said of the response that it is destroyed.
-    if (!this.#events.isReleased) showState(this.#res, this)
+    if (!this.#events.isCloseShown) showState(this.#res, this)
   }
 
   wireGone(): void {
-    if (!this.#events.isReleased) showState(this.#res, this)
+    if (!this.#events.isCloseShown) showState(this.#res, this)
     else this.#endInFront()
     if (!this.#isCaptured && !this.isEnded) this.drain()
   }
@@ -462,7 +473,7 @@ export class ResponseCapture
 
   // The socket
 
-  /** From now on, those behind us hear no events of the socket until `release`. */
+  /** From now on, those behind us hear no events of the socket until `showClose`. */
   #holdEvents(): void {
     if (this.#events.isHolding) return
     this.#events.hold()
@@ -473,7 +484,7 @@ export class ResponseCapture
 
   /** What is written goes nowhere, and must not wait for room in a dead socket. */
   get #isAlone(): boolean {
-    return this.#events.isHolding && this.wire.isGone && !this.#events.isReleased
+    return this.#events.isHolding && this.wire.isGone && !this.#events.isCloseShown
   }
 
   #endInFront(): void {

@@ -52,9 +52,17 @@ export const isFunction = must(value => typeof value === 'function', 'must be a 
 const SECRETS = 'must be a string of 16 characters or more, or a list of them'
 
 /** It must never be shown. */
-export function isSecrets(value: unknown): Fault | undefined {
+function isSecrets(value: unknown): Fault | undefined {
   const secrets: unknown[] = Array.isArray(value) ? value : [value]
   return secrets.length > 0 && secrets.every(isSecret) ? undefined : { text: SECRETS }
+}
+
+/** An option that must be there: of several secrets, the first one signs, and each is accepted. */
+export const secretsOption = {
+  isRequired: true,
+  check: isSecrets,
+  read: (value: string | readonly string[] = []): readonly string[] =>
+    typeof value === 'string' ? [value] : [...value]
 }
 
 export function isSecret(value: unknown): boolean {

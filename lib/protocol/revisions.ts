@@ -5,7 +5,7 @@ export type Primer = 'none' | 'named' | 'empty'
 
 export interface ClientProfile {
   /** Whether streams outlive their connections: ids, a link, and no `close` at a disconnect. */
-  readonly taken: boolean
+  readonly isDurable: boolean
   readonly primer: Primer
   readonly reconnects: ReconnectRule
   readonly handoff: HandOffRule
@@ -39,14 +39,14 @@ export function isStateless(revision: string | undefined): boolean {
 
 /** A client that has declared the Streams draft resumes, and its first event is a message. */
 export function declaring(profile: ClientProfile): ClientProfile {
-  return profile.taken
+  return profile.isDurable
     ? { ...profile, reconnects: 'always' }
-    : { taken: true, primer: 'none', reconnects: 'always', handoff: 'never' }
+    : { isDurable: true, primer: 'none', reconnects: 'always', handoff: 'never' }
 }
 
 /** For a client whose stream lasts no longer than its connection. */
 export const ONE_CONNECTION: ClientProfile = {
-  taken: false,
+  isDurable: false,
   primer: 'none',
   reconnects: 'when-links-followed',
   handoff: 'never'
@@ -71,25 +71,25 @@ export function profileFor(revision: string | undefined, announced: boolean): Cl
 // Each is kept with all that is kept of a call, so they are shared. They are written out, as a
 // bundler keeps what is spread.
 const OLD: ClientProfile = {
-  taken: true,
+  isDurable: true,
   primer: 'named',
   reconnects: 'when-links-followed',
   handoff: 'when-links-followed'
 }
 const POLLING: ClientProfile = {
-  taken: true,
+  isDurable: true,
   primer: 'empty',
   reconnects: 'when-resumed',
   handoff: 'when-links-followed'
 }
 const OLD_ANNOUNCED: ClientProfile = {
-  taken: true,
+  isDurable: true,
   primer: 'named',
   reconnects: 'always',
   handoff: 'when-quiet'
 }
 const ANNOUNCED: ClientProfile = {
-  taken: true,
+  isDurable: true,
   primer: 'empty',
   reconnects: 'always',
   handoff: 'when-quiet'

@@ -8,7 +8,7 @@ import type { Retained } from '../streams/retained.js'
 import type { Batch, SegmentReader } from '../streams/segment.js'
 import type { Stream } from '../streams/stream.js'
 import type { Reader } from '../streams/stream-types.js'
-import { type Sink, SinkWriter, SocketRelease } from './sink.js'
+import { type Sink, SinkWriter, SocketClosing } from './sink.js'
 import type { Stallable } from './stall-watch.js'
 
 export interface ConnectionOptions {
@@ -70,7 +70,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
   #silence: Waiting | undefined
   #age: Waiting | undefined
   /** Set once the process is about to end. */
-  #release: SocketRelease | undefined
+  #socketClosing: SocketClosing | undefined
   readonly #sink: Sink
   readonly #writer: SinkWriter
   readonly #profile: ClientProfile
@@ -194,7 +194,11 @@ export class Connection implements Reader, SegmentReader, Stallable {
     this.flush()
     if (this.#state === 'superseded') this.takeOver()
     if (this.#state === 'leaving' || this.#state === 'closed') return true
-    if (this.#release?.isPending === true && stream.kind === 'request' && stream.state === 'live') {
+    if (
+      this.#socketClosing?.isPending === true &&
+      stream.kind === 'request' &&
+      stream.state === 'live'
+    ) {
       debug('stream %s: not disconnected at will, the process is about to end', label(stream))
       return false
     }
@@ -225,13 +229,13 @@ export class Connection implements Reader, SegmentReader, Stallable {
   }
 
   /** The socket closes together with the response, which a call keeps open until it is answered. */
-  beginClosing(onReleased: () => void): void {
-    this.#release = new SocketRelease(this.#sink, onReleased)
+  beginClosing(onClosed: () => void): void {
+    this.#socketClosing = new SocketClosing(this.#sink, onClosed)
   }
 
   /** Cuts the connection if the socket has not closed within so many milliseconds. */
   cutAfter(patience: number): void {
-    this.#release?.within(patience, () => this.#cut())
+    this.#socketClosing?.within(patience, () => this.#cut())
   }
 
   giveWay(): void {
@@ -261,7 +265,7 @@ export class Connection implements Reader, SegmentReader, Stallable {
     return this.#sink.pending
   }
 
-  settled(): void {
+  emptied(): void {
     this.#writer.release()
   }
 

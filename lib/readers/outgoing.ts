@@ -1,6 +1,6 @@
 // Answers that are written whole: all of a kept result share its bytes, counted once.
 import { type Counter, Holding, RANKS } from '../streams/budget.js'
-import { type Sink, SocketRelease } from './sink.js'
+import { type Sink, SocketClosing } from './sink.js'
 import type { Stallable, StallWatch } from './stall-watch.js'
 
 /** A kept result, or the part of it that stands in each of its answers. */
@@ -63,7 +63,7 @@ export class OutgoingAnswers {
     const sent: { isTaken?: boolean; answer?: Answer } = {}
     const taken = (): void => {
       sent.isTaken = true
-      sent.answer?.settled()
+      sent.answer?.emptied()
     }
     const chunks = parts.filter(({ length }) => length > 0)
     for (const [i, chunk] of chunks.entries())
@@ -77,7 +77,7 @@ export class OutgoingAnswers {
     const answer = (sent.answer = new Answer(sink, unread, this.#stalls))
     if (onLost !== undefined)
       sink.onClose(() => {
-        if (answer.settled()) onLost()
+        if (answer.emptied()) onLost()
       })
     return answer
   }
@@ -123,7 +123,7 @@ class Unread extends Holding {
 export class Answer implements Stallable {
   readonly isClosed = true
   /** Set once the process is about to end. */
-  #release: SocketRelease | undefined
+  #socketClosing: SocketClosing | undefined
   readonly #sink: Sink
   readonly #unread: Unread
   readonly #stalls: StallWatch
@@ -141,7 +141,7 @@ export class Answer implements Stallable {
   }
 
   /** `false`: it was before. */
-  settled(): boolean {
+  emptied(): boolean {
     const { answers, onRead } = this.#unread
     if (!answers.delete(this)) return false
     this.#stalls.delete(this)
@@ -151,16 +151,16 @@ export class Answer implements Stallable {
 
   stalled(): void {
     if (this.pending > 0) this.#sink.destroy()
-    this.settled()
+    this.emptied()
   }
 
   /** The socket closes together with the response. */
-  beginClosing(onReleased: () => void): void {
-    this.#release = new SocketRelease(this.#sink, onReleased)
+  beginClosing(onClosed: () => void): void {
+    this.#socketClosing = new SocketClosing(this.#sink, onClosed)
   }
 
   /** Cuts the connection if the socket has not closed within so many milliseconds. */
   cutAfter(patience: number): void {
-    this.#release?.within(patience, () => this.stalled())
+    this.#socketClosing?.within(patience, () => this.stalled())
   }
 }

@@ -82,34 +82,34 @@ export class SinkWriter {
 }
 
 /** Closes a socket when the process is about to end: with its response, or at a deadline. */
-export class SocketRelease {
+export class SocketClosing {
   #deadline: Timer | undefined
-  #onReleased: (() => void) | undefined
+  #onClosed: (() => void) | undefined
 
-  /** @param onReleased called when the socket has closed, or is left to other code. */
-  constructor(sink: Sink, onReleased: () => void) {
-    this.#onReleased = onReleased
-    sink.closeSocket(() => this.released())
+  /** @param onClosed called when the socket has closed, or is left to other code. */
+  constructor(sink: Sink, onClosed: () => void) {
+    this.#onClosed = onClosed
+    sink.closeSocket(() => this.closed())
   }
 
   /** Whether the socket is still waited for. */
   get isPending(): boolean {
-    return this.#onReleased !== undefined
+    return this.#onClosed !== undefined
   }
 
   /** Sets the deadline, in milliseconds; `cut` destroys the response. */
   within(patience: number, cut: () => void): void {
     this.#deadline ??= new Timer(() => {
       cut()
-      setImmediate(() => this.released())
+      setImmediate(() => this.closed())
     })
     this.#deadline.start(patience)
   }
 
-  released(): void {
-    const onReleased = this.#onReleased
-    this.#onReleased = undefined
+  closed(): void {
+    const onClosed = this.#onClosed
+    this.#onClosed = undefined
     this.#deadline?.stop()
-    onReleased?.()
+    onClosed?.()
   }
 }

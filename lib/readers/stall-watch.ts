@@ -8,7 +8,7 @@ export interface Stallable {
   /** Everything has been written, and only the last byte has to leave. */
   readonly isClosed: boolean
   /** The last byte has left, or the socket has closed. */
-  settled(): void
+  emptied(): void
   /** Its deadline has passed. */
   stalled(): void
 }
@@ -43,7 +43,7 @@ export class StallWatch {
   add(connection: Stallable): void {
     if (this.#waiting.has(connection)) return
     this.#waiting.set(connection, { pending: connection.pending, sweeps: 0 })
-    this.#sweep.begin()
+    this.#sweep.start()
   }
 
   delete(connection: Stallable): void {
@@ -59,7 +59,7 @@ export class StallWatch {
     const { pending, isClosed } = connection
     if (isClosed && pending === 0) {
       this.#waiting.delete(connection)
-      connection.settled()
+      connection.emptied()
       return
     }
     const hasMoved = pending < progress.pending

@@ -83,7 +83,7 @@ function whyUntouched(context: Context): string | undefined {
   const { instance, method, profile, facts, isLate } = context
   if (method !== 'GET' && method !== 'POST') return 'no stream to come'
   if (isLate) return 'closing'
-  if (profile.taken || facts.isInitialize || instance.slow.concerns(context)) return undefined
+  if (profile.isDurable || facts.isInitialize || instance.slow.concerns(context)) return undefined
   return 'revision without resumption'
 }
 

@@ -25,8 +25,12 @@ export function resumeStream(context: Context, given: FoundStream, name: StreamN
       return nothingLeft(context, found.value)
     case 'events': {
       const { cursor, given } = next
-      const { turns } = context.instance
-      if (found.kind === 'local' && turns?.mustAnswer(context, found.value, given) === true) return
+      const { waitingStreams } = context.instance
+      if (
+        found.kind === 'local' &&
+        waitingStreams?.mustAnswer(context, found.value, given) === true
+      )
+        return
       return followTurn(context, found, cursor, name, given === undefined)
     }
   }

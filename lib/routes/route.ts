@@ -1,5 +1,11 @@
 // What a route is, and how the first route that has an answer is found.
-import type { Answer, CallKeys, Feature, LastingSessions, Turns } from '../endpoint/feature.js'
+import type {
+  Answer,
+  CallKeys,
+  Feature,
+  LastingSessions,
+  WaitingStreams
+} from '../endpoint/feature.js'
 import type { InstanceParts } from '../endpoint/instance-parts.js'
 import type { OtherInstances, OtherInstancesHost } from '../endpoint/other-instances.js'
 import { canAnswer } from '../http/reply.js'
@@ -17,7 +23,7 @@ export interface RoutesInstance extends InstanceParts {
   readonly features: Feature[]
   readonly keys: CallKeys
   /** `undefined`: no stream stops for its client. */
-  readonly turns: Turns | undefined
+  readonly waitingStreams: WaitingStreams | undefined
   readonly slow: SlowAnswers
   /** Sessions that outlive their process; `undefined`: off. */
   readonly surviving: LastingSessions | undefined
@@ -79,13 +85,13 @@ export function walk(context: Context, rows: readonly Row[], from = 0): void {
       answer instanceof Promise
         ? answer.then(found => (found === undefined ? walk(context, rows, i + 1) : found()))
         : answer()
-    if (work instanceof Promise) settle(context, work)
+    if (work instanceof Promise) handleFailure(context, work)
     return
   }
 }
 
 /** Handles the failure of an asynchronous answer, so that no request is left without one. */
-export function settle(
+export function handleFailure(
   { instance, res, next }: Pick<Context, 'instance' | 'res' | 'next'>,
   work: Promise<unknown>
 ): void {

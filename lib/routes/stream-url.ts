@@ -26,8 +26,8 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   const { instance, method } = context
   // Before any look-up, so that a foreign page learns nothing about streams.
   if (context.isForeign) return refuseAndCount(context, 403, 'foreign-origin')
-  const { turns } = instance
-  const methods = turns === undefined ? METHODS.filter(name => name !== 'POST') : METHODS
+  const { waitingStreams } = instance
+  const methods = waitingStreams === undefined ? METHODS.filter(name => name !== 'POST') : METHODS
   if (!methods.includes(method))
     return refuseUrl(context, 405, 'method-not-allowed', { headers: { Allow: methods.join(', ') } })
 
@@ -37,7 +37,7 @@ async function answerStreamUrl(context: Context, names: readonly string[]): Prom
   if (found === undefined || name === undefined) return
   if (method === 'DELETE') return cancelStream(context, found)
   noteFollowsLinks(context, found)
-  if (method === 'POST') await turns?.answered(context, found, name)
+  if (method === 'POST') await waitingStreams?.answered(context, found, name)
   else resumeStream(context, found, name)
 }
 

@@ -96,7 +96,7 @@ export class Budget<T extends Owned = Holding> {
   #mostAccounts = FEW_ACCOUNTS
   /** Shares by the sizes of their accounts in powers of two, and by rank. */
   readonly #index: (LinkedList<Share<T>> | undefined)[][] = []
-  #taken = 0
+  #used = 0
 
   constructor(max: number, { mostOfOwner, evict = () => undefined }: BudgetOptions<T> = {}) {
     this.max = max
@@ -104,8 +104,8 @@ export class Budget<T extends Owned = Holding> {
     this.#evict = evict
   }
 
-  get taken(): number {
-    return this.#taken
+  get used(): number {
+    return this.#used
   }
 
   /** What an owner has, by weight. */
@@ -115,7 +115,7 @@ export class Budget<T extends Owned = Holding> {
 
   /** Whether there is room for so much more of an owner's, without anything that goes. */
   has(owner: string, amount: number): boolean {
-    const left = this.max - this.#taken
+    const left = this.max - this.#used
     if (amount > left) return false
     if (this.#mostOfOwner === undefined) return true
     const size = this.#accounts.get(owner)?.size ?? 0
@@ -140,7 +140,7 @@ export class Budget<T extends Owned = Holding> {
 
   /** The same for what is small and never refused: room is made whatever the owner has. */
   holdAnyway(owner: string, amount: number, weight = amount): void {
-    while (amount > this.max - this.#taken) if (!this.evict(owner, { isUrgent: true })) break
+    while (amount > this.max - this.#used) if (!this.evict(owner, { isUrgent: true })) break
     this.#count(owner, amount, weight)
   }
 
@@ -190,16 +190,16 @@ export class Budget<T extends Owned = Holding> {
       const member = this.next(owner, options)
       if (member === undefined) return false
       const { list } = member
-      const taken = this.#taken
+      const before = this.#used
       this.#evict(member)
-      if (member.list !== list || this.#taken < taken) return true
+      if (member.list !== list || this.#used < before) return true
       // It has nothing to give now.
       this.withdraw(member)
     }
   }
 
   #count(owner: string, amount: number, weight: number): void {
-    this.#taken += amount
+    this.#used += amount
     const account = this.#accounts.get(owner) ?? this.#open(owner)
     const size = (account.size += weight)
     const { limit } = account

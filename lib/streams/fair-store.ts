@@ -67,7 +67,7 @@ export class FairStore<V extends object> {
   }
 
   get size(): number {
-    return this.#budget.taken
+    return this.#budget.used
   }
 
   get(key: string): V | undefined {

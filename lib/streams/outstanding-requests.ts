@@ -111,7 +111,7 @@ export class OutstandingRequests {
   }
 
   /** The stream is over. Returns the requests that have not been answered. */
-  end(): readonly RequestId[] {
+  streamEnded(): readonly RequestId[] {
     const unanswered = [...this.open.keys()]
     this.#inputWait?.stop()
     this.#inputWait?.requests.closeAll()

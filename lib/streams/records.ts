@@ -49,7 +49,7 @@ export class Records {
 
   /** The size of all tombstones together. */
   get remembered(): number {
-    return this.#tombstones.taken
+    return this.#tombstones.used
   }
 
   /** Those that are kept with their bytes, the oldest first. */

@@ -17,23 +17,6 @@ export function resourceStreamingIn(capabilities: unknown): ResourceStreaming | 
   return { maxStreamSize: typeof max === 'number' && max >= 0 ? max : NaN }
 }
 
-export interface SessionFacts {
-  readonly revision: string | undefined
-  /** Its client has fetched a stream URL, so it follows links, whether it announced that or not. */
-  readonly followsLinks: boolean
-  /** Its client has come back for a call by an event id. */
-  readonly isResumed: boolean
-  /** Its client has sent an answer at once, so it does not keep answers until the hand-off. */
-  readonly isDirect: boolean
-  readonly resourceStreaming: ResourceStreaming | undefined
-  /** Its client has declared the Streams draft in `initialize`. */
-  readonly hasStreams: boolean
-  /** Its client has shown that it reads event streams. */
-  readonly readsEvents: boolean
-  /** `undefined`: the endpoint has not shown that it knows it. */
-  readonly seen: SeenSession | undefined
-}
-
 /** A session that the endpoint has handed out or accepted, whoever is in it. */
 interface SeenSession {
   /** The first one that was. */
@@ -42,19 +25,25 @@ interface SeenSession {
 }
 
 /** One object for as long as it is known, so that those who have it see what changes. */
-class KnownSession implements SessionFacts {
-  revision: string | undefined
-  followsLinks = false
-  isResumed = false
-  isDirect = false
-  resourceStreaming: ResourceStreaming | undefined
-  hasStreams = false
-  readsEvents = false
-  seen: SeenSession | undefined
+export class SessionFacts {
+  readonly revision: string | undefined = undefined
+  /** Its client has fetched a stream URL, so it follows links, whether it announced that or not. */
+  readonly followsLinks: boolean = false
+  /** Its client has come back for a call by an event id. */
+  readonly isResumed: boolean = false
+  /** Its client has sent an answer at once, so it does not keep answers until the hand-off. */
+  readonly isDirect: boolean = false
+  readonly resourceStreaming: ResourceStreaming | undefined = undefined
+  /** Its client has declared the Streams draft in `initialize`. */
+  readonly hasStreams: boolean = false
+  /** Its client has shown that it reads event streams. */
+  readonly readsEvents: boolean = false
+  /** `undefined`: the endpoint has not shown that it knows it. */
+  readonly seen: SeenSession | undefined = undefined
 }
 
 /** Of a request without a session, or in one that nobody knows. */
-export const NOTHING_KNOWN: SessionFacts = Object.freeze(new KnownSession())
+export const NOTHING_KNOWN = Object.freeze(new SessionFacts())
 
 /**
  * By owner and session id, as clients can send any id. If evicted, `MCP-Protocol-Version` counts.
@@ -71,7 +60,7 @@ export class Sessions {
   endpointIdOf: (name: string) => string = name => name
   /** Whether calls of a session that was begun again here may still run at another instance. */
   hasMoved: (name: string) => boolean = () => false
-  readonly #known: FairStore<KnownSession>
+  readonly #known: FairStore<SessionFacts>
   /** By id alone. */
   readonly #seen: FairStore<SeenSession>
 
@@ -151,7 +140,7 @@ export class Sessions {
     if (sessionId.length > MOST_ID_LENGTH) return NOTHING_KNOWN
     const key = keyOf(owner, sessionId)
     let known = this.#known.get(key)
-    if (known === undefined) this.#known.set(key, owner, (known = new KnownSession()))
+    if (known === undefined) this.#known.set(key, owner, (known = new SessionFacts()))
     return Object.assign(known, facts)
   }
 }

@@ -105,7 +105,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     const stream = new Stream(init, producer, this)
     stream.hasPlace = true
     this.#running.add(stream)
-    this.#sweep.begin()
+    this.#sweep.start()
     if (init.isUnknown === true) return stream
     this.#index.add(stream)
     if (init.begunAt === undefined) this.announce(stream)
@@ -113,15 +113,15 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   /** A call runs without a stream, for which `hasRoom` was asked; it is announced next. */
-  begin(call: Streamless): void {
+  count(call: Streamless): void {
     this.budget.holdAnyway(call.owner, call.size, call.size + this.#place)
-    this.#running.begin(call.owner)
+    this.#running.count(call.owner)
   }
 
   /** It has ended, or gets a stream. */
-  end({ owner, size }: Streamless): void {
+  uncount({ owner, size }: Streamless): void {
     this.budget.release(owner, size, size + this.#place)
-    this.#running.end(owner)
+    this.#running.uncount(owner)
   }
 
   /** Tells operators of a stream. Called by whoever opens one that is `isUnknown`, or gathered. */
@@ -135,7 +135,7 @@ export class StreamRegistry implements StreamHost<Stream> {
    */
   keep(record: Record): void {
     this.#records.keep(record)
-    if (!this.#sweep.isSet) this.#sweep.begin()
+    if (!this.#sweep.isSet) this.#sweep.start()
     this.#notify('completed', record, undefined)
   }
 
@@ -188,7 +188,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   /** A client is given what there is after a cursor. */
   given(record: Record, cursor: number, upTo?: number): void {
     this.#records.given(record, cursor, upTo)
-    this.#sweep.begin()
+    this.#sweep.start()
   }
 
   /** The connection has broken on which it was given the last time. */
@@ -217,7 +217,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     return {
       ...this.#running.counts(),
       finished: this.#finished,
-      bytes: this.budget.taken,
+      bytes: this.budget.used,
       remembered: this.#records.remembered,
       evictions: this.#evictions
     }
@@ -246,8 +246,8 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   isTight(owner: string): boolean {
-    const { taken, max } = this.budget
-    return taken > max * TIGHT && this.budget.next(owner) === undefined
+    const { used, max } = this.budget
+    return used > max * TIGHT && this.budget.next(owner) === undefined
   }
 
   written(stream: Stream): void {
@@ -277,7 +277,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     else {
       this.#read.set(stream.id, stream)
       this.budget.offer(stream, RANKS.read)
-      this.#sweep.begin()
+      this.#sweep.start()
     }
     this.#notify(stream.state as StreamEventName, stream, error)
     this.#running.checkCalls()
@@ -306,7 +306,7 @@ export class StreamRegistry implements StreamHost<Stream> {
     this.#index.replace(stream, record)
     if (isKept) this.#records.keep(record)
     else this.#records.remember(record, isEviction)
-    this.#sweep.begin()
+    this.#sweep.start()
   }
 
   /** Whether this owner may open a stream; makes room for it if it must and can. */
@@ -488,18 +488,18 @@ class RunningStreams implements Iterable<Stream> {
     return this.#streams.get(id)
   }
 
-  begin(owner: string): void {
+  count(owner: string): void {
     this.places.holdAnyway(owner, 1)
     this.size++
   }
 
-  end(owner: string): void {
+  uncount(owner: string): void {
     this.places.release(owner, 1)
     this.size--
   }
 
   add(stream: Stream): void {
-    this.begin(stream.owner)
+    this.count(stream.owner)
     this.#streams.set(stream.id, stream)
     if (stream.kind === 'listen') this.#listening++
   }
@@ -508,7 +508,7 @@ class RunningStreams implements Iterable<Stream> {
   delete(stream: Stream): boolean {
     if (!this.#streams.delete(stream.id)) return false
     if (stream.kind === 'listen') this.#listening--
-    this.end(stream.owner)
+    this.uncount(stream.owner)
     return true
   }
 

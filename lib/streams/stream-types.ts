@@ -102,7 +102,7 @@ export interface Producer {
   /** These requests of the producer will not be answered: its stream has been abandoned. */
   unanswered(requestIds: readonly RequestId[]): void
   /** The stream has ended, in any state: nothing more is wanted from the producer. */
-  release(): void
+  streamEnded(): void
 }
 
 /** What no connection has been given yet (Streams draft, "Security Considerations"). */

@@ -405,10 +405,10 @@ export class Stream extends Member implements StreamIdentity, AskingStream {
     this.#abortSignal()
     const producer = this.#producer
     this.#producer = undefined
-    const unanswered = this.#outstanding.end()
+    const unanswered = this.#outstanding.streamEnded()
     this.#host.ended(this, fault === undefined ? undefined : new StreamError(fault))
     if (state === 'abandoned' && unanswered.length > 0) producer?.unanswered(unanswered)
-    producer?.release()
+    producer?.streamEnded()
     this.readers.current?.finish()
     this.readers.endOlder()
   }

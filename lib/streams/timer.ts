@@ -85,7 +85,7 @@ export class Sweep {
   }
 
   /** There is something that ends by time. */
-  begin(): void {
+  start(): void {
     if (this.isSet || this.#isClosed) return
     this.isSet = true
     outsideOfCalls(() => this.#timer.start(this.#period))
@@ -105,7 +105,7 @@ export class Sweep {
 
   #due(): void {
     this.isSet = false
-    if (this.#look()) this.begin()
+    if (this.#look()) this.start()
   }
 }
 

@@ -205,7 +205,7 @@ class Session implements TransportLike, WireSession, TokensHost {
     const streams = this.#streams.all
     this.#state = 'closed'
     this.#shared.sessions.delete(this.id)
-    this.#resources?.end()
+    this.#resources?.sessionEnded()
     // Its own stream is the last, because it stands for the session.
     for (const stream of streams.reverse()) {
       if (isCancelled) stream.cancel()
@@ -213,7 +213,7 @@ class Session implements TransportLike, WireSession, TokensHost {
     }
     const wire = this.#wire
     this.#wire = undefined
-    await wire?.leave(this)
+    await wire?.drop(this)
     this.onclose?.()
   }
 
@@ -246,7 +246,7 @@ class Session implements TransportLike, WireSession, TokensHost {
     if (this.#state === 'plain') this.#readDeclaration(message)
     if (isRequest(message)) {
       if (this.#state === 'plain') this.#streams.requests.early.add(message.id)
-      else if (!this.#streams.begin(message)) return
+      else if (!this.#streams.accept(message)) return
     }
     if (isRequest(message) && this.#resources?.take(message) === true) return
     if (this.#tokens?.takeFromClient(message, extra) === true) return
@@ -267,7 +267,7 @@ class Session implements TransportLike, WireSession, TokensHost {
   follow(wire: Wire, except: Stream | Record): void {
     const older = this.#wire
     this.#wire = wire
-    if (older !== undefined && older !== wire) void older.leave(this)
+    if (older !== undefined && older !== wire) void older.drop(this)
     const { own } = this.#streams
     if (own === undefined || own.isEnded) this.#streams.openOwn()
     else if (older !== wire && own !== except) wire.follow(own, own.unsentFrom)
@@ -283,7 +283,7 @@ class Session implements TransportLike, WireSession, TokensHost {
     this.#tokens?.wireLost(id => this.#streams.requests.get(id)?.stream !== undefined)
     // Everything ends but the calls with tokens, for which alone the session stays.
     if (this.#state === 'plain' && this.#tokens?.isBusy === true) this.#endPlain()
-    this.settled()
+    this.endIfOver()
   }
 
   // Its state, and its end
@@ -303,7 +303,7 @@ class Session implements TransportLike, WireSession, TokensHost {
     const hadResponse = hadAnswer || this.#state === 'closed'
     const isForServer = !hadResponse && !this.#isCancelledHere(id, state === 'cancelled')
     if (isForServer) this.#cancelAtServer(id, `The stream was ${state}`)
-    this.settled()
+    this.endIfOver()
     this.leaveIfIdle()
   }
 
@@ -316,7 +316,7 @@ class Session implements TransportLike, WireSession, TokensHost {
   }
 
   /** Without a wire, it lasts while its client may come back for a stream or a call. */
-  settled(): void {
+  endIfOver(): void {
     if (this.#state === 'closed' || this.#wire !== undefined || this.#tokens?.isBusy === true)
       return
     if (this.#state !== 'resumable' || this.#streams.areOver) void this.close()

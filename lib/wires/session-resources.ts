@@ -103,7 +103,7 @@ export class SessionResources {
     this.#session.sendToClient(answer).catch((error: Error) => this.#session.onerror?.(error))
   }
 
-  end(): void {
+  sessionEnded(): void {
     const reason = new Error('The session has ended')
     this.#ended.abort(reason)
     for (const opening of this.#opening.values()) opening.abort(reason)

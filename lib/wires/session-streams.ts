@@ -23,7 +23,7 @@ import type { WireSession } from './wire.js'
 
 /** Wires have neither primers nor hand-offs, at any revision. */
 const PROFILE: ClientProfile = {
-  taken: true,
+  isDurable: true,
   primer: 'none',
   reconnects: 'always',
   handoff: 'never'
@@ -56,12 +56,12 @@ export class SessionStreams {
 
   /** The stream for what the server sends unasked. `false`: there is no room. */
   openOwn(): boolean {
-    this.#own = this.#open('listen', [], () => this.#session.settled())
+    this.#own = this.#open('listen', [], () => this.#session.endIfOver())
     return this.#own !== undefined
   }
 
   /** The client has sent a request. `false`: it is not to be passed on. */
-  begin(message: WireMessage & { readonly id: RequestId; readonly method: string }): boolean {
+  accept(message: WireMessage & { readonly id: RequestId; readonly method: string }): boolean {
     const { id, method } = message
     if (typeof id === 'string' && isOversizedId(id))
       return this.#refuse(id, `A request id must not be longer than ${MOST_ID_LENGTH} characters`)
@@ -76,9 +76,9 @@ export class SessionStreams {
     if (earlier !== undefined) return this.#again(id, earlier)
     if (this.requests.get(id) !== undefined)
       return this.#refuse(id, 'A request with this id is being answered')
-    this.requests.begin(request)
+    this.requests.add(request)
     request.stream = this.#open('request', [id], stream => {
-      const hadResponse = !this.requests.end(request) || stream.state === 'completed'
+      const hadResponse = !this.requests.noteEnd(request) || stream.state === 'completed'
       this.#session.requestOver(id, stream, hadResponse)
     })
     if (request.stream === undefined) this.#host.debug('call left alone: no room')
@@ -89,7 +89,7 @@ export class SessionStreams {
     this.requests.early.delete(id)
     const request = this.requests.get(id)
     if (request === undefined) return
-    this.requests.end(request)
+    this.requests.noteEnd(request)
     request.stream?.cancelRequest(id)
   }
 
@@ -124,7 +124,7 @@ export class SessionStreams {
       append(stream, response)
       return stream.producerEnded()
     }
-    this.requests.end(request)
+    this.requests.noteEnd(request)
     const sent = this.#session.wire?.send(response)
     this.#session.leaveIfIdle()
     return sent
@@ -157,7 +157,7 @@ export class SessionStreams {
     const producer: Producer = {
       drain: () => this.#drained(stream as Stream),
       unanswered: ids => this.#session.unanswered(ids),
-      release: () => {
+      streamEnded: () => {
         this.#drained(stream as Stream)
         over(stream as Stream)
       }
@@ -228,12 +228,12 @@ class RequestTracker {
     if (this.questions.size > MOST_QUESTIONS && oldest !== undefined) this.questions.delete(oldest)
   }
 
-  begin(request: TrackedRequest): void {
+  add(request: TrackedRequest): void {
     this.#running.set(request.id, request)
   }
 
   /** Notes that a request has ended. `false`: it had ended before. */
-  end(request: TrackedRequest): boolean {
+  noteEnd(request: TrackedRequest): boolean {
     if (this.#running.get(request.id) !== request) return false
     this.#running.delete(request.id)
     this.#ended.set(request.id, traceOf(request))

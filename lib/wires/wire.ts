@@ -38,7 +38,7 @@ export interface WireSession {
   /** While the process is about to end: disconnects an idle client, to come back elsewhere. */
   leaveIfIdle(): void
   /** A stream or a call of it is over. */
-  settled(): void
+  endIfOver(): void
   /** Ends the session for its client, which wants nothing more of it. */
   cancel(): void
 }
@@ -186,7 +186,7 @@ export class Wire {
   }
 
   /** Ended, or connected by another wire. A wire that loses its own session is closed. */
-  async leave(session: WireSession): Promise<void> {
+  async drop(session: WireSession): Promise<void> {
     this.#sessions.delete(session)
     if (session === this.session) await this.close()
   }

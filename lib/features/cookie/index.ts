@@ -1,7 +1,7 @@
 // The entry point `express-mcp-streams/cookie`: carries the owner in a signed cookie too.
 // So that what it shares with the middleware is built as one file: each takes heap of its own.
 import '../../index.js'
-import { isSecrets, must } from '../../options/checks.js'
+import { must, secretsOption } from '../../options/checks.js'
 import { type OwnerCookie, partOf } from '../../options/part.js'
 import { type Schema, settingsFrom } from '../../options/schema.js'
 import { SignedOwner } from './signed-owner.js'
@@ -27,11 +27,7 @@ export interface OwnerCookieOptions {
 const COOKIE_NAME = /^(?!__host-)[\w!#$%&'*+.^`|~-]+$/i
 
 const OPTIONS = {
-  secret: {
-    isRequired: true,
-    check: isSecrets,
-    read: (value = []) => (typeof value === 'string' ? [value] : [...value])
-  },
+  secret: secretsOption,
   name: {
     check: must(
       value => typeof value === 'string' && COOKIE_NAME.test(value),

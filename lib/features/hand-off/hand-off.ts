@@ -10,7 +10,7 @@ import type { ResumeInterval } from '../../protocol/stream-messages.js'
 import type { FoundStream } from '../../streams/directory.js'
 import type { Stream } from '../../streams/stream.js'
 import type { AskingStream, HandOffRules } from '../../streams/stream-types.js'
-import type { Answer, Feature, Turns } from '../../endpoint/feature.js'
+import type { Answer, Feature, WaitingStreams } from '../../endpoint/feature.js'
 import { noteDirectAnswer } from '../../endpoint/outcome.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
 import { answer, noContent } from '../../http/reply.js'
@@ -68,7 +68,7 @@ export class HandOffTimes implements HandOffRules {
   }
 }
 
-export class HandOff implements Feature, Turns {
+export class HandOff implements Feature, WaitingStreams {
   readonly triggers = { traits: ['answers'] as const }
 
   /** Answers to our pings, or that the endpoint has got already: accepted, and not passed on. */

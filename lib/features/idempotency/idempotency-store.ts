@@ -100,7 +100,7 @@ export class IdempotencyStore implements IdempotencyHost {
 
   /** Bytes of answers that are kept, and of what is held of running calls. */
   get bytes(): number {
-    return this.#answered.size + this.#refused.size + this.held.taken
+    return this.#answered.size + this.#refused.size + this.held.used
   }
 
   /** Total of answers that were evicted before their time was over. */
@@ -154,7 +154,7 @@ export class IdempotencyStore implements IdempotencyHost {
 
   settled({ key, owner, hash }: KeyedRequest, outcome: KeyedOutcome, isUnread: boolean): void {
     this.#running.delete(key)
-    this.#sweep.begin()
+    this.#sweep.start()
     this.#idle.check()
     const isForgotten = outcome.kind === 'answer' && NOT_STARTED.includes(outcome.status)
     const { directory } = this.#parts

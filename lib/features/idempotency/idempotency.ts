@@ -18,7 +18,7 @@ import type {
   KeptKeyedCall
 } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
-import type { Keyed, KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-call.js'
+import type { CallKey, KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-call.js'
 import { streamNamesIn } from '../../endpoint/mcp-request.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
@@ -71,24 +71,25 @@ export class Idempotency implements Feature, CallKeys {
 
   beforeEndpoint(context: RequestContext): Answer | undefined {
     if (context.req.headers['idempotency-key'] === undefined) return undefined
-    const keyed = this.of(context)
-    if (keyed === undefined) return undefined
+    const callKey = this.of(context)
+    if (callKey === undefined) return undefined
     const { owner, instance } = context
-    const earlier = this.#store.find(keyed.key)
+    const earlier = this.#store.find(callKey.key)
     if (earlier.kind === 'unknown') {
       const requestIds = () => context.learnParsed().requestIds
-      if (!instance.isClosing) context.keyed = this.#store.begin({ ...keyed, owner, requestIds })
+      if (!instance.isClosing)
+        context.keyedCall = this.#store.begin({ ...callKey, owner, requestIds })
       return undefined
     }
     // It is answered here, so the endpoint's own check of the origin does not run.
     if (context.isForeign) return () => refuseAndCount(context, 403, 'foreign-origin')
-    const refusal = refusalOf(context, earlier.value, keyed)
+    const refusal = refusalOf(context, earlier.value, callKey)
     if (refusal !== undefined) return refusal
     return async () => {
       instance.debug('POST sent again under its key: nothing runs twice')
       instance.count('repeated', undefined)
       // The time for which the answer is kept begins again, here and at all other instances.
-      if (earlier.kind === 'ended') instance.directory.keySettled(keyed.key, owner)
+      if (earlier.kind === 'ended') instance.directory.keySettled(callKey.key, owner)
       const outcome =
         earlier.kind === 'ended' ? earlier.value.outcome : await outcomeOf(earlier.value, context)
       return answerAs(context, outcome)
@@ -129,10 +130,10 @@ export class Idempotency implements Feature, CallKeys {
     if (key === undefined) return undefined
     const { facts, isUnread } = context
     if (isUnread ? !context.prefersStream : facts.count === 0 || facts.isTooMany) return undefined
-    return context.profile.taken ? this.scoped(context, key) : undefined
+    return context.profile.isDurable ? this.scoped(context, key) : undefined
   }
 
-  of(context: RequestContext): Keyed | undefined {
+  of(context: RequestContext): CallKey | undefined {
     const key = this.keyOf(context)
     if (key === undefined) return undefined
     const json = context.isUnread ? undefined : comparableText(context)
@@ -140,10 +141,10 @@ export class Idempotency implements Feature, CallKeys {
     return { key, hash, size: context.memory }
   }
 
-  kept(context: RequestContext, keyed: Keyed, value: KeptValue): KeptKeyedCall | undefined {
+  kept(context: RequestContext, callKey: CallKey, value: KeptValue): KeptKeyedCall | undefined {
     const call = keptOutcomeIn(value)
     if (call === undefined) return undefined
-    const refusal = refusalOf(context, call, keyed)
+    const refusal = refusalOf(context, call, callKey)
     if (refusal !== undefined) return { kind: 'answer', answer: refusal }
     const { outcome } = call
     if (outcome.kind === 'stream') return outcome
@@ -188,8 +189,8 @@ export class Idempotency implements Feature, CallKeys {
 
 function refusalOf(
   { res }: RequestContext,
-  earlier: Pick<Keyed, 'hash'>,
-  { hash }: Keyed
+  earlier: Pick<CallKey, 'hash'>,
+  { hash }: CallKey
 ): Answer | undefined {
   if (earlier.hash === undefined || hash === earlier.hash) return undefined
   if (hash !== undefined) return () => refuse(res, 409, 'key-reused')
@@ -207,7 +208,7 @@ function comparableText({ body, text }: RequestContext): string | undefined {
 function outcomeOf(call: IdempotentRequest, context: RequestContext): Promise<KeyedOutcome> {
   context.dropBody()
   context.req.resume()
-  return new Promise(resolve => call.join(context.res, resolve))
+  return new Promise(resolve => call.awaitedBy(context.res, resolve))
 }
 
 function answerAs(context: RequestContext, outcome: KeyedOutcome): unknown {

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { RequestId } from '../../protocol/json-rpc.js'
 import type {
-  Keyed,
+  CallKey,
   KeyedCall,
   KeyedOutcome,
   KeyedRun,
@@ -24,7 +24,7 @@ export interface SettledCall {
   outcome: KeyedOutcome
 }
 
-export interface KeyedRequest extends Keyed {
+export interface KeyedRequest extends CallKey {
   readonly owner: string
   /** The ids of its JSON-RPC requests, as far as they are known by now. */
   readonly requestIds: () => readonly RequestId[]
@@ -82,7 +82,7 @@ export class IdempotentRequest implements KeyedCall {
     if (this.isSettled) {
       // Its client had left, and there was no room for it. The endpoint has yet to listen for that.
       recording?.stop()
-      return process.nextTick(() => run.release())
+      return process.nextTick(() => run.showClose())
     }
     this.#run = run
     this.#recording = recording
@@ -104,7 +104,10 @@ export class IdempotentRequest implements KeyedCall {
     return true
   }
 
-  join(res: ServerResponse, onSettled: (outcome: KeyedOutcome) => void): void {
+  awaitedBy(
+    res: ServerResponse,
+    onSettled: (outcome: KeyedOutcome) => void = () => undefined
+  ): void {
     if (this.#request === undefined) return
     // It has left while another instance was asked who has the call: its close will not come again.
     if (res.destroyed) return this.awaitClients()
@@ -125,7 +128,7 @@ export class IdempotentRequest implements KeyedCall {
   }
 
   abandon(): void {
-    this.settle(LOST)?.release()
+    this.settle(LOST)?.showClose()
   }
 
   giveUp(): void {
@@ -221,6 +224,6 @@ class AnswerRecorder extends BodyWatch {
     if (this.#call.isSettled) return
     const head = this.#head ?? this.#read(this.#res.statusCode)
     this.#call.settle({ kind: 'answer', ...head, body })
-    this.#run.untakenEnded()
+    this.#run.leftAloneEnded()
   }
 }

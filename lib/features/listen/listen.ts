@@ -32,7 +32,7 @@ export class Listen implements Feature {
     if (first === undefined) return undefined
     const rules = this.#rules
     const rule = channels.length > 1 ? 'several' : rules.of(context)
-    const mayAsk = !instance.isClosing && context.profile.taken
+    const mayAsk = !instance.isClosing && context.profile.isDurable
     if (rule === 'one' || (rule === undefined && !mayAsk))
       return () => followChannel(context, first)
     const parked = channels.filter(({ hasReader }) => !hasReader)
@@ -41,7 +41,7 @@ export class Listen implements Feature {
     if (unread !== undefined) return () => followChannel(context, unread)
     const isOnly = channels.length === 1
     const channel = parked[0] ?? (isOnly ? first : undefined)
-    context.second = channel && new SecondListener(context, rules, channel, isOnly)
+    context.secondChannel = channel && new SecondListener(context, rules, channel, isOnly)
     return undefined
   }
 }
@@ -103,7 +103,7 @@ class RefusalCapture implements Capture {
     this.#follow = follow
   }
 
-  begin(): void {
+  headDue(): void {
     this.#follow()
   }
 
@@ -112,15 +112,15 @@ class RefusalCapture implements Capture {
   }
 
   end(): void {
-    this.#response.release()
+    this.#response.showClose()
   }
 
   abort(): void {
-    this.#response.release()
+    this.#response.showClose()
   }
 
   connectionClosed(): void {
-    this.#response.release()
+    this.#response.showClose()
   }
 
   lateHead(): void {

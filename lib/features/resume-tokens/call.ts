@@ -186,7 +186,7 @@ export class Call extends SoleReader implements Producer {
   /** The endpoint sees its response close, as nobody reads it. */
   unanswered(): void {}
 
-  release(): void {
+  streamEnded(): void {
     const { endpoint } = this
     // It would keep the client's request and response in memory.
     this.endpoint = undefined

@@ -47,21 +47,21 @@ export class HttpReply implements CallReply, Producer {
 
   /** @param run the endpoint at work on this request; `undefined`: it does not get it. */
   constructor(context: RequestContext, request: RequestMessage, ask: Ask, run?: TokenRun) {
-    const { instance, req, res, acceptsEvents, keyed } = context
+    const { instance, req, res, acceptsEvents, keyedCall } = context
     this.req = req
     this.requestId = request.id
     this.acceptsEvents = acceptsEvents
     this.#ask = ask
     this.#run = run
     this.#context = context
-    this.#isKept = keyed !== undefined
+    this.#isKept = keyedCall !== undefined
     this.#client = new Answerer(context, run, instance.progress === undefined ? 0 : now())
-    if (keyed === undefined) return
+    if (keyedCall === undefined) return
     if (run === undefined) {
-      keyed.join(res, NOTHING)
+      keyedCall.awaitedBy(res)
       applyPreference(context, { res, methods: res })
     }
-    keyed.runs({ release: () => this.gone(), detach: () => this.#detach() })
+    keyedCall.runs({ showClose: () => this.gone(), detach: () => this.#detach() })
   }
 
   /** The client has its answer, or has gone. */
@@ -218,23 +218,23 @@ export class HttpReply implements CallReply, Producer {
   get #takesHead(): boolean {
     if (this.#run === undefined) return true
     const { response } = this.#run
-    return response.isTaken ?? (!response.wire.isOver && response.takeEarly(this.#run))
+    return response.isCaptured ?? (!response.wire.isOver && response.takeEarly(this.#run))
   }
 
   #begin(): void {
     this.#hasEvents = true
-    const { res, keyed } = this.#context
+    const { res, keyedCall } = this.#context
     const client = this.#client
     const stream = this.#open()
-    if (keyed !== undefined && (stream === undefined || stream.isEphemeral)) {
+    if (keyedCall !== undefined && (stream === undefined || stream.isEphemeral)) {
       withdrawPreference(res)
-      keyed.giveUp()
+      keyedCall.giveUp()
     }
     const hasHead = this.#takesHead && client.sendStreamHead()
     if (stream === undefined) return client.sink.onDrain(() => this.#drained())
     client.log(stream)
     if (!stream.isEphemeral) {
-      keyed?.settle({ kind: 'stream', streamId: stream.id })
+      keyedCall?.settle({ kind: 'stream', streamId: stream.id })
       this.#settled()
     }
     if (hasHead) client.connect()?.flush()
@@ -244,7 +244,7 @@ export class HttpReply implements CallReply, Producer {
   #open(): Stream | undefined {
     const { instance, session, profile } = this.#context
     if (instance.isClosing || isOversizedId(session)) return undefined
-    return this.#client.open(this, profile.taken)
+    return this.#client.open(this, profile.isDurable)
   }
 
   #append(block: Uint8Array, message?: Message): void {
@@ -275,7 +275,7 @@ export class HttpReply implements CallReply, Producer {
   }
 
   /** The stream is over. A client that could not come back has left, but not cancelled. */
-  release(): void {
+  streamEnded(): void {
     const { stream } = this.#client
     this.#client.stopProgress()
     this.gone(stream?.state === 'cancelled' && !stream.isEphemeral)

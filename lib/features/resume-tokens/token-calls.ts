@@ -1,4 +1,4 @@
-// All calls with resume tokens, by these, on any wire; their streams are in a registry of their own.
+// All calls with resume tokens, by these, on any wire; their streams are in their own registry.
 import type { FeatureCounts, Fullness } from '../../endpoint/feature.js'
 import type { InstanceParts, PostOutcome } from '../../endpoint/instance-parts.js'
 import type { Message, RequestId, RequestMessage } from '../../protocol/json-rpc.js'

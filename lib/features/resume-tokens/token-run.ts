@@ -64,7 +64,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     const call = this.#call
     if (call.stream.isEnded) {
       this.#run.withhold()
-      return this.response.release()
+      return this.response.showClose()
     }
     this.#askedAs = nanoid()
     this.response.hear(this)
@@ -97,7 +97,7 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   callEnded(): void {
     const isEnding = this.#answer?.isEnding === true
     this.#answer?.drop()
-    if (!isEnding) this.response.release()
+    if (!isEnding) this.response.showClose()
   }
 
   cancelled(by: IncomingMessage = this.request.req): void {
@@ -145,14 +145,14 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
   }
 
   goesOnAlone(): void {
-    const { keyed, memory } = this.request
+    const { keyedCall, memory } = this.request
     // Until a call under a key has an answer, its request is counted there.
-    if (keyed?.isSettled !== false) this.#run.stream?.holdRequest(memory)
+    if (keyedCall?.isSettled !== false) this.#run.stream?.holdRequest(memory)
   }
 
   // Capture
 
-  begin(): void {
+  headDue(): void {
     // The client gets a head of ours, once there is something to send.
   }
 
@@ -187,11 +187,11 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     const { instance, owner } = this.request
     const limit = this.#calls.settings.limits.maxCallBytes
     const limits = { event: limit, body: limit, budget: instance.table.budget, owner }
-    const leave = (): void => this.response.release()
+    const leave = (): void => this.response.showClose()
     this.#answer = new SoleAnswer({ status, headers: given }, this.#askedAs, limits, this, leave)
   }
 
   #over(): void {
-    if (this.#call.stream.isEnded) this.response.release()
+    if (this.#call.stream.isEnded) this.response.showClose()
   }
 }

@@ -41,7 +41,7 @@ export interface TokensHost {
   /** Sends what belongs to the client's request. Rejects if there is no wire. */
   sendToClient(message: WireMessage, requestId: RequestId | undefined): Promise<void>
   /** Says that a call has ended, because the session may have been kept for it alone. */
-  settled(): void
+  endIfOver(): void
 }
 
 /** Resume tokens on all wires (the Resuming draft is independent of transports). */
@@ -125,7 +125,7 @@ export class SessionTokens {
     this.#forget(call)
     const isList = call.call.facts.method === 'tools/list'
     call.settle(isList ? hinted(message, this.#tokens.settings.hints) : message)
-    this.#host.settled()
+    this.#host.endIfOver()
     return DONE
   }
 
@@ -211,7 +211,7 @@ export class SessionTokens {
     asked.drain()
     if (!this.#forget(asked)) return
     asked.withdraw()
-    this.#host.settled()
+    this.#host.endIfOver()
   }
 
   #forget({ id, requestId }: WireCall): boolean {

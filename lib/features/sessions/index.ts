@@ -1,7 +1,7 @@
 // The entry point `express-mcp-streams/sessions`: sessions that outlive their process.
 // So that what it shares with the middleware is built as one file: each takes heap of its own.
 import '../../index.js'
-import { isSecrets, wholeNumber } from '../../options/checks.js'
+import { secretsOption, wholeNumber } from '../../options/checks.js'
 import { partOf, type SessionsPart } from '../../options/part.js'
 import { type Schema, settingsFrom } from '../../options/schema.js'
 import type { FeatureCode } from '../../endpoint/feature.js'
@@ -32,11 +32,7 @@ export interface SessionsOptions {
 const A_DAY = 24 * 60 * 60 * 1000
 
 const OPTIONS = {
-  secret: {
-    isRequired: true,
-    check: isSecrets,
-    read: (value = []) => (typeof value === 'string' ? [value] : [...value])
-  },
+  secret: secretsOption,
   lifetime: { unit: 'milliseconds', check: wholeNumber(1), default: A_DAY },
   idle: { unit: 'milliseconds', check: wholeNumber(1000), read: value => value }
 } satisfies Schema<SessionsOptions>

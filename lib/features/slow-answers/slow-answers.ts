@@ -76,11 +76,12 @@ export class SlowCalls implements Feature, SlowAnswers {
   waited(call: Call): void {
     const { request } = call
     request.learnParsed()
-    const { instance, profile, keyed, facts } = request
+    const { instance, profile, keyedCall, facts } = request
     if (!call.isUndecided || instance.isClosing || !mayTakeLong(facts)) return
     if (this.#queueOf(request) === this.#json) {
       // Under a key, the endpoint's own answer is recorded, so the client has to wait for it.
-      if (keyed === undefined && this.#spaces !== undefined) call.openInTheMeantime(this.#spaces)
+      if (keyedCall === undefined && this.#spaces !== undefined)
+        call.openInTheMeantime(this.#spaces)
       return
     }
     if (instance.eventStore.isLeft) return
@@ -88,7 +89,7 @@ export class SlowCalls implements Feature, SlowAnswers {
       call.hasWaited = true
       return this.#later?.add(call)
     }
-    call.openInTheMeantime(profile.taken ? EVENT_STREAM : CONNECTION)
+    call.openInTheMeantime(profile.isDurable ? EVENT_STREAM : CONNECTION)
   }
 
   #queueOf({ req, accept }: RequestContext): DueQueue | undefined {

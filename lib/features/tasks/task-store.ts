@@ -44,7 +44,7 @@ export class TaskStore implements TaskKeeper {
   }
 
   counts(): { readonly tasks: number; readonly bytes: number } {
-    return { tasks: this.#places.taken, bytes: this.#bytes.taken }
+    return { tasks: this.#places.used, bytes: this.#bytes.used }
   }
 
   /** `false`: there is no room for one more task of its owner, or for so many bytes. */
@@ -55,7 +55,7 @@ export class TaskStore implements TaskKeeper {
     this.#running.add(task)
     this.#tasks.set(task.id, task)
     this.#byClient.add(clientOf(task.facts), task)
-    this.#sweep.begin()
+    this.#sweep.start()
     return true
   }
 

@@ -64,7 +64,7 @@ describeHere('three processes on one Redis', () => {
       const owner = await ownerOf(all, connected)
       const failed = count(connected, 1000, 20).catch((error: Error) => error)
       await sleep(LEASE_BY_DEFAULT * 1.3)
-      owner.isOut = true
+      await owner.takeOut()
       owner.child.kill('SIGKILL')
       const at = Date.now()
       const error = (await failed) as Error
@@ -124,7 +124,7 @@ describeHere('three processes on one Redis', () => {
     await sleep(LEASE * 1.3)
     for (const one of [...all.processes].slice(0, 2)) {
       await all.start()
-      one.isOut = true
+      await one.takeOut()
       const exited = once(one.child, 'exit')
       one.child.kill('SIGTERM')
       expect((await exited)[0]).toBe(0)

@@ -112,7 +112,7 @@ describeHere('three processes with SDK v2 on one Redis', () => {
     await until(() => allRuns() === before + calls.length)
     for (const one of [...all.processes]) {
       await all.start()
-      one.isOut = true
+      await one.takeOut()
       const exited = once(one.child, 'exit')
       one.child.kill('SIGTERM')
       expect((await exited)[0]).toBe(0)

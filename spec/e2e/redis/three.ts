@@ -16,7 +16,9 @@ export interface Process {
   readonly child: ChildProcess
   readonly pid: number
   readonly url: string
-  isOut: boolean
+  readonly isOut: boolean
+  /** The round robin leaves it out. Resolves when what was sent to it before has come there. */
+  takeOut(): Promise<void>
   /** What it has printed after its port. */
   readonly printed: string[]
   stats(): Promise<Json>
@@ -47,13 +49,21 @@ export async function three(lease: number, script = 'instance.js'): Promise<Thre
     const printed: string[] = []
     createInterface(child.stdout!).on('line', line => printed.push(line))
     const origin = `http://127.0.0.1:${Number(port)}`
+    let isOut = false
     const one: Process = {
       child,
       pid: child.pid!,
       url: `${origin}/mcp`,
-      isOut: false,
+      get isOut() {
+        return isOut
+      },
       printed,
-      stats: async () => (await fetch(`${origin}/stats`)).json()
+      stats: async () => (await fetch(`${origin}/stats`)).json(),
+      takeOut: async () => {
+        isOut = true
+        // By then it has taken the connections that were made before, and read from them.
+        for (let round = 0; round < 2; round++) await one.stats()
+      }
     }
     processes.push(one)
     await until(async () => (await one.stats()).backplane.up === 1)

@@ -4,7 +4,9 @@ import { beforeAll, describe, expect, it } from '@jest/globals'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { resumableFetch } from '../../../lib/client/index.js'
 import { connectV1 } from '../../helpers/clients.js'
@@ -92,5 +94,23 @@ describe.each(Object.entries(RUNTIMES))('%s', (_name, { program, args }) => {
     await slow.ended
     expect(slow.headers['content-type']).toBe('text/event-stream')
     expect(slow.messages().at(-1).result.content[0].text).toBe('late')
+
+    // A body that comes in pieces.
+    const message = JSON.stringify(callTool(1, 'count', { pad: 'x'.repeat(80_000) }))
+    const sent = request(url, {
+      method: 'POST',
+      headers: {
+        ...headers,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream'
+      }
+    })
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    sent.write(message.slice(0, 10))
+    // By the time of another answer, the first piece is there.
+    await (await fetch(url)).text()
+    sent.end(message.slice(10))
+    const [whole] = await answered
+    expect(await text(whole)).toContain('run 4')
   })
 })

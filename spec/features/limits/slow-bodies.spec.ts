@@ -5,6 +5,7 @@ import { describe, expect, it, jest } from '@jest/globals'
 import express, { type RequestHandler } from 'express'
 import { connect, type Socket } from 'node:net'
 import { mcpStreams, type McpStreams, type McpStreamsOptions } from '../../../lib/index.js'
+import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, result } from '../../helpers/mcp.js'
@@ -121,6 +122,32 @@ it.each<[string, Record<string, string | number>]>([
   ])
   const upload = new Upload(port, headers)
   await upload.answer(/^HTTP\/1\.1 401 /)
+})
+
+it('a body beyond the limit that nobody reads is dropped, and its connection serves the next', async () => {
+  const [called, go] = [gate(), gate()]
+  const refuse: RequestHandler = async (_req, res) => {
+    called.open()
+    await go.opened
+    res.writeHead(401).end()
+  }
+  const { port } = await serve([refuse], { maxBodyBytes: 2000 })
+  const upload = new Upload(port, { 'Transfer-Encoding': 'chunked' })
+  const send = async (text: string) => {
+    upload.socket.write(`${text.length.toString(16)}\r\n${text}\r\n`)
+    // Sockets of one process are read in turn.
+    await fetch(`http://127.0.0.1:${port}/elsewhere`)
+  }
+  await send('{')
+  await send(' '.repeat(3000))
+  await called.opened
+  await send(' ')
+  go.open()
+  await upload.answer(/^HTTP\/1\.1 401 /)
+  void send(PADDING)
+  upload.socket.write('0\r\n\r\n')
+  upload.again(callTool(2, 'x'))
+  await upload.answer(/^HTTP\/1\.1 401 [^]*\nHTTP\/1\.1 401 /)
 })
 
 describe('what is held of bodies that never end', () => {

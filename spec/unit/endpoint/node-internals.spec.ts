@@ -2,11 +2,18 @@
 // we rely upon, this names it: read it again, and if what is said of it here still holds, and the
 // specs beside this one pass, add its digest.
 
-import { expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { createHash } from 'node:crypto'
 import { IncomingMessage, OutgoingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { HEAD_METHODS, INTERIM_METHODS, METHOD_NAMES } from '../../../lib/http/node-internals.js'
+import {
+  HEAD_METHODS,
+  INTERIM_METHODS,
+  letBodyCome,
+  METHOD_NAMES,
+  pieceCount,
+  piecesIn
+} from '../../../lib/http/node-internals.js'
 
 const CLASSES: Record<string, { readonly prototype: object }> = {
   IncomingMessage,
@@ -114,4 +121,62 @@ it('a response has no method for its head that we have not heard of', () => {
     .filter(name => /header|^write/i.test(name) && !/^_|^headersSent$|^writable/.test(name))
   const others = ['writeHeader']
   expect(ofHead.filter(name => !known.includes(name) && !others.includes(name))).toEqual([])
+})
+
+describe('the body of a request', () => {
+  const PIECE = Buffer.alloc(1000, 'x')
+  const request = () => new IncomingMessage(new Socket())
+  const textsIn = (req: IncomingMessage) => piecesIn(req).map(String)
+
+  it('lies in it in pieces, but for what has been read', () => {
+    const req = request()
+    for (const piece of ['one', 'two', 'three']) req.push(Buffer.from(piece))
+    expect([textsIn(req), pieceCount(req)]).toEqual([['one', 'two', 'three'], 3])
+    req.read(3)
+    expect([textsIn(req), pieceCount(req)]).toEqual([['two', 'three'], 2])
+    req.setEncoding('utf8')
+    expect(textsIn(req).join('')).toBe('twothree')
+  })
+
+  it('comes up to any size, and nothing is left of that it was listened to', async () => {
+    const req = request()
+    const stateOf = () => [
+      req.readableFlowing,
+      req.readableDidRead,
+      req.readableHighWaterMark,
+      req.listenerCount('readable'),
+      (req as { _consuming?: boolean })._consuming
+    ]
+    const before = stateOf()
+    const sizes: number[] = []
+    const most = 2 * req.readableHighWaterMark
+    const stop = letBodyCome(req, most, () => sizes.push(req.readableLength))
+    while (req.readableLength + PIECE.length <= most) expect(req.push(PIECE)).toBe(true)
+    await new Promise(setImmediate)
+    req.push(PIECE)
+    await new Promise(setImmediate)
+    expect(sizes).toEqual([req.readableLength - PIECE.length, req.readableLength])
+    const stopped = new Promise<void>(stop)
+    expect(req.push(PIECE)).toBe(false)
+    await stopped
+    expect(stateOf()).toEqual(before)
+    expect(sizes).toHaveLength(2)
+  })
+
+  it('tells its end, also where it is empty, and ends for who reads it then', async () => {
+    const req = request()
+    const ended: boolean[] = []
+    req.once('end', () => ended.push(true))
+    const heard: true[] = []
+    const stop = letBodyCome(req, 10, () => heard.push(true))
+    await new Promise(setImmediate)
+    req.push(null)
+    await new Promise(setImmediate)
+    expect([heard.length, ended.length]).toEqual([1, 0])
+    await new Promise<void>(stop)
+    expect(ended).toEqual([])
+    req.resume()
+    await new Promise(setImmediate)
+    expect(ended).toEqual([true])
+  })
 })

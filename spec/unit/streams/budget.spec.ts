@@ -29,7 +29,7 @@ describe('a budget that leaves something for the others', () => {
     }
     expect(['a', 'b', 'c'].map(takeAll)).toEqual([4, 2, 1])
     budget.release('a', 4)
-    expect([takeAll('a'), takeAll('b'), budget.taken]).toEqual([3, 0, 6])
+    expect([takeAll('a'), takeAll('b'), budget.used]).toEqual([3, 0, 6])
   })
 
   it('is there for one', () => {
@@ -54,9 +54,9 @@ describe('a budget of which each owner may have so much', () => {
       true,
       true
     ])
-    expect([budget.hold('b', 1), budget.taken]).toEqual([false, 10])
+    expect([budget.hold('b', 1), budget.used]).toEqual([false, 10])
     budget.release('', 6)
-    expect([budget.hold('a', 1), budget.hold('b', 4), budget.taken]).toEqual([false, true, 8])
+    expect([budget.hold('a', 1), budget.hold('b', 4), budget.used]).toEqual([false, true, 8])
   })
 })
 
@@ -92,7 +92,7 @@ describe('what has to go', () => {
     expect([budget.hold('b', 2), gone.length, budget.sizeOf('a')]).toEqual([true, 3, 5])
     expect([budget.hold('b', 1), gone.length]).toEqual([false, 3])
     budget.holdAnyway('b', 1)
-    expect([gone.length, budget.sizeOf('a'), budget.taken]).toEqual([4, 4, 16])
+    expect([gone.length, budget.sizeOf('a'), budget.used]).toEqual([4, 4, 16])
   })
 
   it('is of the owner itself, if it has as much as any other', () => {
@@ -192,7 +192,7 @@ it('is never overdrawn, starves nobody, and is empty once all has come back', ()
           if (all.length > 0) drop(all[which % all.length]!)
           continue
         }
-        const { taken } = budget
+        const { used: taken } = budget
         const others = OWNERS.filter(one => one !== owner)
         const before = new Map(OWNERS.map(one => [one, weightOf(one)]))
         const isHeld = what === 'hold' ? budget.hold(owner, amount, 2 * amount) : true
@@ -205,7 +205,7 @@ it('is never overdrawn, starves nobody, and is empty once all has come back', ()
         }
         // Nothing goes without need.
         if (taken + amount <= 100) expect([isHeld, gone]).toEqual([true, []])
-        if (what === 'hold' && isHeld) expect(budget.taken).toBeLessThanOrEqual(100)
+        if (what === 'hold' && isHeld) expect(budget.used).toBeLessThanOrEqual(100)
         // With what it gives up itself, it has less.
         if (what === 'hold' && gone.every(one => one.owner !== owner))
           for (const one of gone)
@@ -216,10 +216,10 @@ it('is never overdrawn, starves nobody, and is empty once all has come back', ()
             if (one.rank >= 0 && others.includes(one.owner))
               expect(weightOf(one.owner)).toBeLessThanOrEqual(weightOf(owner))
         for (const one of OWNERS) expect(budget.sizeOf(one)).toBe(weightOf(one))
-        expect(budget.taken).toBe([...held].reduce((sum, one) => sum + one.amount, 0))
+        expect(budget.used).toBe([...held].reduce((sum, one) => sum + one.amount, 0))
       }
       for (const thing of held) drop(thing)
-      expect([budget.taken, ...OWNERS.map(owner => budget.sizeOf(owner))]).toEqual([0, 0, 0, 0, 0])
+      expect([budget.used, ...OWNERS.map(owner => budget.sizeOf(owner))]).toEqual([0, 0, 0, 0, 0])
       expect(budget.next('')).toBeUndefined()
     }),
     { numRuns: times(200) }

@@ -139,7 +139,7 @@ describe('the event log', () => {
     expect(textAfter(log, 0)).toBe(
       wire(1, 'small') + wire(2, large) + wire(3, 'small again') + wire(4, '')
     )
-    expect(log.bytes).toBe(budget.taken)
+    expect(log.bytes).toBe(budget.used)
     expect(log.bytes - large.length).toBeLessThan(70 * 1024)
   })
 
@@ -170,7 +170,7 @@ describe('the event log', () => {
       expect(append(log, 'x'.repeat(400))).toBe(true)
       expect(append(log, 'y'.repeat(400))).toBe(false)
       const { length } = wire(1, 'x'.repeat(400))
-      expect([log.last, log.bytes, budget.taken]).toEqual([1, length, length])
+      expect([log.last, log.bytes, budget.used]).toEqual([1, length, length])
       expect(textAfter(log, 0)).toBe(wire(1, 'x'.repeat(400)))
     })
 
@@ -178,7 +178,7 @@ describe('the event log', () => {
       const { log, budget } = newLog(600)
       append(log, 'x'.repeat(490))
       expect(append(log, 'y'.repeat(60))).toBe(true)
-      expect(budget.taken).toBe(wire(1, '').length + 490 + wire(2, '').length + 60)
+      expect(budget.used).toBe(wire(1, '').length + 490 + wire(2, '').length + 60)
       expect(append(log, 'z'.repeat(60))).toBe(false)
     })
 
@@ -187,7 +187,7 @@ describe('the event log', () => {
       expect(append(log, 'x')).toBe(false)
       expect(append(log, 'x', true)).toBe(true)
       expect(textAfter(log, 0)).toBe(wire(1, 'x'))
-      expect(budget.taken).toBe(wire(1, 'x').length)
+      expect(budget.used).toBe(wire(1, 'x').length)
     })
   })
 
@@ -216,7 +216,7 @@ describe('the event log', () => {
       expect(log.evict(101, log.written)).toBe(1)
       expect(log.evict(200, log.written)).toBe(0)
       expect(log.evict(201, log.written)).toBe(1)
-      expect(budget.taken).toBe(size)
+      expect(budget.used).toBe(size)
     })
 
     it('nothing above a sequence', () => {
@@ -239,7 +239,7 @@ describe('the event log', () => {
       for (let i = 0; i < 10; i++) append(log, 'x')
       write(log, 0)
       expect(log.evict(Infinity, log.written)).toBe(10)
-      expect([log.first, log.last, log.bytes, budget.taken]).toEqual([11, 10, 0, 0])
+      expect([log.first, log.last, log.bytes, budget.used]).toEqual([11, 10, 0, 0])
       append(log, 'y')
       expect(textAfter(log, 10)).toBe(wire(11, 'y'))
       expect(log.bytes).toBe(512)
@@ -360,7 +360,7 @@ describe('the event log', () => {
                 log.first > log.last ? undefined : events[sequence - 1]
               )
             expect(log.unwrittenBytes).toBe(events.slice(log.written).join('').length)
-            expect(log.bytes).toBe(budget.taken)
+            expect(log.bytes).toBe(budget.used)
             expect(log.bytes).toBeLessThanOrEqual(max)
             expect(log.bytes).toBeGreaterThanOrEqual(events.slice(log.first - 1).join('').length)
           }

@@ -18,7 +18,7 @@ import type {
 import { StreamRegistry } from '../../../lib/streams/stream-registry.js'
 
 export const MANNERS: ClientProfile = {
-  taken: true,
+  isDurable: true,
   primer: 'empty',
   reconnects: 'always',
   handoff: 'when-links-followed'
@@ -70,7 +70,7 @@ export class FakeProducer implements Producer {
     this.lost.push(...requestIds)
   }
 
-  release(): void {
+  streamEnded(): void {
     this.releases++
   }
 }

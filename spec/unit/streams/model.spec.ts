@@ -396,7 +396,7 @@ const FOUND = [
 
 const MANNERS: ClientProfile[] = (['empty', 'named', 'none'] as const).flatMap(primer =>
   (['always', 'when-links-followed'] as const).map(reconnects => ({
-    taken: true,
+    isDurable: true,
     primer,
     reconnects,
     handoff: 'never' as const

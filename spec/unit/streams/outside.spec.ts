@@ -13,7 +13,7 @@ const calls = new AsyncLocalStorage<object>()
 
 it.each<[string, (due: () => void) => void]>([
   ['what waits in a queue', due => new DueQueue(1).add(new Waiting(due))],
-  ['what a sweep finds', due => new Sweep(1, () => (due(), false)).begin()]
+  ['what a sweep finds', due => new Sweep(1, () => (due(), false)).start()]
 ])('%s becomes due outside of the call that has begun it', async (_what, begin) => {
   const seen = await calls.run(
     {},
@@ -30,7 +30,7 @@ it('a call is not kept by what it has begun', async () => {
       const queue = new DueQueue(1e6)
       queue.add(new Waiting(() => undefined))
       const sweep = new Sweep(1e6, () => true)
-      sweep.begin()
+      sweep.start()
       ends.push(
         () => queue.close(),
         () => sweep.close()

@@ -96,13 +96,13 @@ describe('what is counted of a segment', () => {
     const segment = open(1000, budget)
     const retained = [retain(segment), retain(segment)]
     segment.evict()
-    expect([budget.taken, budget.next('')]).toEqual([1000, segment])
+    expect([budget.used, budget.next('')]).toEqual([1000, segment])
     retained[0]!.release()
-    expect(budget.taken).toBe(1000)
+    expect(budget.used).toBe(1000)
     retained[1]!.release()
-    expect([budget.taken, budget.next('')]).toEqual([0, undefined])
+    expect([budget.used, budget.next('')]).toEqual([0, undefined])
     retained[1]!.release()
-    expect(budget.taken).toBe(0)
+    expect(budget.used).toBe(0)
   })
 
   it('counts no more once it was wanted back from all who read it, and is used again only when they have released it', () => {
@@ -113,10 +113,10 @@ describe('what is counted of a segment', () => {
     const retained = [retain(segment, reader), retain(segment, reader)]
     segment.evict()
     segment.recall()
-    expect([budget.taken, budget.next(''), recalls]).toEqual([0, undefined, 2])
+    expect([budget.used, budget.next(''), recalls]).toEqual([0, undefined, 2])
     expect(isUsedAgain(segment)).toBe(false)
     for (const each of retained) each.release()
-    expect(budget.taken).toBe(0)
+    expect(budget.used).toBe(0)
     expect(isUsedAgain(segment)).toBe(true)
   })
 
@@ -125,7 +125,7 @@ describe('what is counted of a segment', () => {
     const segment = open(1000, budget)
     retain(segment)
     segment.evict(false)
-    expect([budget.taken, budget.next('')]).toEqual([1000, undefined])
+    expect([budget.used, budget.next('')]).toEqual([1000, undefined])
   })
 
   it('is not used again where one of those who read it may keep it', () => {

@@ -681,7 +681,7 @@ describe('those whom a stream calls may call back', () => {
   it('a producer that ends and cancels when it is released', () => {
     const { table, notices } = newTable()
     const { stream, producer } = open(table)
-    producer.release = () => {
+    producer.streamEnded = () => {
       producer.releases++
       stream.producerEnded()
       stream.cancel()
@@ -741,8 +741,8 @@ describe('those whom a stream calls may call back', () => {
   it('two streams that end each other', () => {
     const { table, notices } = newTable()
     const [a, b] = [open(table), open(table)]
-    a.producer.release = () => b.stream.cancel()
-    b.producer.release = () => a.stream.cancel()
+    a.producer.streamEnded = () => b.stream.cancel()
+    b.producer.streamEnded = () => a.stream.cancel()
     a.stream.signal.addEventListener('abort', () => b.stream.fail('closing'))
     b.stream.signal.addEventListener('abort', () => a.stream.fail('closing'))
     a.stream.cancel()

@@ -14,7 +14,7 @@ describe('a sweep', () => {
     let left = 3
     const sweep = new Sweep(100, () => --left > 0)
     expect(jest.getTimerCount()).toBe(0)
-    sweep.begin()
+    sweep.start()
     jest.advanceTimersByTime(250)
     expect(left).toBe(1)
     jest.advanceTimersByTime(1000)
@@ -24,9 +24,9 @@ describe('a sweep', () => {
   it('has one timer, whatever begins meanwhile, and does not put its look off', () => {
     const look = jest.fn(() => false)
     const sweep = new Sweep(100, look)
-    sweep.begin()
+    sweep.start()
     jest.advanceTimersByTime(99)
-    sweep.begin()
+    sweep.start()
     expect(jest.getTimerCount()).toBe(1)
     jest.advanceTimersByTime(1)
     expect(look).toHaveBeenCalledTimes(1)
@@ -35,10 +35,10 @@ describe('a sweep', () => {
   it('goes on with what begins while it looks', () => {
     let looks = 0
     const sweep = new Sweep(100, () => {
-      if (++looks === 1) sweep.begin()
+      if (++looks === 1) sweep.start()
       return false
     })
-    sweep.begin()
+    sweep.start()
     jest.advanceTimersByTime(1000)
     expect([looks, jest.getTimerCount()]).toEqual([2, 0])
   })
@@ -46,14 +46,14 @@ describe('a sweep', () => {
   it('may be begun again once it was stopped, and not once it was closed', () => {
     const look = jest.fn(() => true)
     const sweep = new Sweep(100, look)
-    sweep.begin()
+    sweep.start()
     sweep.stop()
     expect(jest.getTimerCount()).toBe(0)
-    sweep.begin()
+    sweep.start()
     jest.advanceTimersByTime(100)
     expect(look).toHaveBeenCalledTimes(1)
     sweep.close()
-    sweep.begin()
+    sweep.start()
     expect(jest.getTimerCount()).toBe(0)
   })
 

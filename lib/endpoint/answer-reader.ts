@@ -41,7 +41,7 @@ export interface AnswerSink {
 /** Counted in steps of so many bytes, so that what is small and soon whole costs nothing. */
 const COUNTED_STEP = 4096
 
-export class EndpointMessages {
+export class AnswerReader {
   readonly #sink: AnswerSink
   readonly #limits: AnswerLimits
   #splitter: BlockSplitter | undefined
