@@ -32,8 +32,8 @@ import { warnOfThrow } from './warnings.js'
 /**
  * - `undecided`: its head is not due yet.
  * - `passing`: the response is as it would be without us. `passed`: the same, and ended.
- * - `headed`: captured; the endpoint has given its head, which is sent at the end of the tick at the
- *   latest.
+ * - `headed`: captured; the endpoint has given its head, which is sent at the end of the tick at
+ *   the latest.
  * - `early`: captured before the endpoint has given its head; the wire has one of ours.
  * - `running`: captured, and the wire has a head: the endpoint writes its body.
  * - `ended`, `broken`: captured, and the endpoint has called `end` or `destroy`.
