@@ -2,6 +2,7 @@
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Sink } from '../readers/sink.js'
+import type { ResponseCaptureHost } from './capture-types.js'
 import type { CapturedHead } from './captured-head.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
@@ -32,8 +33,6 @@ export interface CapturedWireHost {
   readonly isRunning: boolean
   /** A client may ask for the response again. */
   readonly isKept: boolean
-  /** Whether the endpoint has called the running code. */
-  isInsideHandler(): boolean
   /** The endpoint has destroyed its response. `false`: it has ended it before. */
   abort(): boolean
   /** The endpoint has destroyed the socket, or ended it. */
@@ -50,6 +49,7 @@ export class CapturedWire implements Sink {
   readonly #socket: Socket
   readonly patched: PatchedResponse
   readonly #host: CapturedWireHost
+  readonly #endpoint: ResponseCaptureHost
   readonly #events: DeferredEvents
   #isGone = false
   #isEnded = false
@@ -64,12 +64,14 @@ export class CapturedWire implements Sink {
     req: IncomingMessage,
     patched: PatchedResponse,
     host: CapturedWireHost,
+    endpoint: ResponseCaptureHost,
     events: DeferredEvents
   ) {
     this.#req = req
     this.#socket = req.socket
     this.patched = patched
     this.#host = host
+    this.#endpoint = endpoint
     this.#events = events
   }
 
@@ -283,7 +285,7 @@ export class CapturedWire implements Sink {
       this.#isBodyHeld = true
       return true
     }
-    const mayEnd = !isOfWire && !this.#events.isBodyRead && host.isInsideHandler()
+    const mayEnd = !isOfWire && !this.#events.isBodyRead && this.#endpoint.isInsideHandler()
     return mayEnd && host.isRunning && host.abort()
   }
 
