@@ -5,6 +5,7 @@ import type { Sink } from '../readers/sink.js'
 import type { CapturedHead } from './captured-head.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
+  dropHead,
   isBroken,
   isReset,
   maskState,
@@ -264,6 +265,8 @@ export class CapturedWire implements Sink {
     this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
+    this.#unwatch = undefined
+    dropHead(this.#res)
   }
 
   /** The stream is over: a body that has not been read by now is dropped. */
