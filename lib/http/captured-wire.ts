@@ -6,6 +6,7 @@ import type { ResponseCaptureHost } from './capture-types.js'
 import type { CapturedHead } from './captured-head.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
+  dropHead,
   isBroken,
   isReset,
   maskState,
@@ -266,6 +267,8 @@ export class CapturedWire implements Sink {
     this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
+    this.#unwatch = undefined
+    dropHead(this.#res)
   }
 
   /** The stream is over: a body that has not been read by now is dropped. */
