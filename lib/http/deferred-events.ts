@@ -5,7 +5,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ResponseCaptureHost } from './capture-types.js'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
-import { HELD_REQUEST_EVENTS, type PatchedResponse, REQUEST_EVENTS } from './patched-response.js'
+import {
+  HELD_REQUEST_EVENTS,
+  listenersOfRequest,
+  type PatchedResponse,
+  REQUEST_EVENTS
+} from './patched-response.js'
 
 export interface DeferredEventsHost {
   readonly isCaptured: boolean | undefined
@@ -59,8 +64,7 @@ export class DeferredEvents {
     this.#endpoint = endpoint
     this.#inFront = front
     // Who reads the body is told in the context in which they ask only where all of it has come.
-    const isHeard = (event: string): boolean => this.#isHeardInFront(event)
-    if (!req.complete || REQUEST_EVENTS.some(isHeard)) this.#patchRequest()
+    if (!req.complete || this.#hasInFront(listenersOfRequest(req))) this.#patchRequest()
   }
 
   get isHolding(): boolean {
@@ -174,8 +178,8 @@ export class DeferredEvents {
     req.emit = emit as IncomingMessage['emit']
   }
 
-  #isHeardInFront(event: string): boolean {
-    return this.#req.rawListeners(event).some(listener => this.#inFront.includes(listener))
+  #hasInFront(listeners: readonly unknown[]): boolean {
+    return listeners.some(listener => this.#inFront.includes(listener))
   }
 
   #emitOnRequest(emit: IncomingMessage['emit'], event: string, args: unknown[]): boolean {
@@ -183,7 +187,7 @@ export class DeferredEvents {
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
     if (!REQUEST_EVENTS.includes(event)) return emitAll()
     const isInside = this.#endpoint.isInsideHandler()
-    if (!this.#isHeardInFront(event))
+    if (!this.#hasInFront(req.rawListeners(event)))
       return isInside ? emitAll() : this.#endpoint.runInside(emitAll)
     const hasCalled = this.#call(req, event, args, true)
     return this.#call(req, event, args, false) || hasCalled
