@@ -56,13 +56,6 @@ it.each(['stateful.js', 'stateless.js', 'v2.js', 'commonjs.cjs', '../playground/
   }
 )
 
-it.each(['browser', 'websocket'])('the %s example takes no options', async example => {
-  const run = (arg: string) => runExample(`${example}/index.js`, { args: [arg] })
-  const [help, wrong] = await Promise.all([run('--help'), run('--nope')])
-  expect(help).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^Usage: /) })
-  expect(wrong).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/^Usage: /m) })
-})
-
 it('the WebSocket example gets every step once, over a socket that breaks twice', async () => {
   const run = promisify(execFile)
   const { stdout } = await run(process.execPath, ['examples/websocket/index.js'], {
