@@ -86,7 +86,11 @@ describe('a first request that is sent again under its key', () => {
 })
 
 describe('a first request whose events nobody can come back to', () => {
-  const isGone: Word = ({ call }) => call.req.socket.destroyed
+  const isGone = until(({ call }) => call.req.socket.destroyed)
+  const hasBegun = until(({ wire }) => wire.response !== undefined)
+  const leaves: Word = ({ response }) => response.destroy()
+  const hasNoLink: Word = ({ response: { headers } }) =>
+    expect([headers.link, headers['preference-applied']]).toEqual([undefined, undefined])
   conversation.each(['before', 'after'])(
     'ends its call when its client leaves %s the first',
     when => ({
@@ -97,16 +101,7 @@ describe('a first request whose events nobody can come back to', () => {
       ],
       client: [
         ...[post({ id: 9 }), meanwhile(report({ ...keyed, prefer: 'rel=stream' })), arrived(2)],
-        ...(when === 'after'
-          ? [
-              ...[go, until(({ wire }) => wire.response !== undefined)],
-              (({ response: { headers } }) => {
-                expect(headers).not.toHaveProperty('link')
-                expect(headers).not.toHaveProperty('preference-applied')
-              }) as Word,
-              (({ response }) => response.destroy()) as Word
-            ]
-          : [cut, until(talk => isGone(talk) === true), go]),
+        ...(when === 'after' ? [go, hasBegun, hasNoLink, leaves] : [cut, isGone, go]),
         closed
       ],
       counts: { calls: 0, keyed: 0 }
