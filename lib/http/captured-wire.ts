@@ -1,9 +1,11 @@
 // The socket side of a captured response: what its reader writes to, and when it is gone.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { ResponseCaptureHost } from './capture-types.js'
 import type { CapturedHead } from './captured-head.js'
 import type { DeferredEvents } from './deferred-events.js'
 import {
+  dropHead,
   isBroken,
   isReset,
   keepBody,
@@ -35,8 +37,6 @@ export interface CapturedWireHost {
   readonly isRunning: boolean
   /** A client may ask for the response again. */
   readonly isKept: boolean
-  /** Whether the endpoint has called the running code. */
-  isInsideHandler(): boolean
   /** The endpoint has destroyed its response. `false`: it has ended it before. */
   abort(): boolean
   /** The endpoint has destroyed the socket, or ended it. */
@@ -53,6 +53,7 @@ export class CapturedWire implements ClientSink {
   readonly #socket: Socket
   readonly patched: PatchedResponse
   readonly #host: CapturedWireHost
+  readonly #endpoint: ResponseCaptureHost
   readonly #events: DeferredEvents
   #isGone = false
   #isEnded = false
@@ -67,12 +68,14 @@ export class CapturedWire implements ClientSink {
     req: IncomingMessage,
     patched: PatchedResponse,
     host: CapturedWireHost,
+    endpoint: ResponseCaptureHost,
     events: DeferredEvents
   ) {
     this.#req = req
     this.#socket = req.socket
     this.patched = patched
     this.#host = host
+    this.#endpoint = endpoint
     this.#events = events
   }
 
@@ -262,6 +265,8 @@ export class CapturedWire implements ClientSink {
     this.#host.wireGone()
     this.#closeListener?.()
     this.#forgetConnection()
+    this.#unwatch = undefined
+    dropHead(this.#res)
   }
 
   /** The stream is over: a body that has not been read by now is dropped. */
@@ -281,7 +286,7 @@ export class CapturedWire implements ClientSink {
       this.#isBodyHeld = true
       return true
     }
-    const mayEnd = !isOfWire && !this.#events.isBodyRead && host.isInsideHandler()
+    const mayEnd = !isOfWire && !this.#events.isBodyRead && this.#endpoint.isInsideHandler()
     return mayEnd && host.isRunning && host.abort()
   }
 

@@ -2,9 +2,15 @@
 // of their socket; those behind us in the context of their call.
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ResponseCaptureHost } from './capture-types.js'
 import { runOutsideContext } from './handler-context.js'
 import { dropsBody, maskRequest } from './node-internals.js'
-import { HELD_REQUEST_EVENTS, type PatchedResponse, REQUEST_EVENTS } from './patched-response.js'
+import {
+  HELD_REQUEST_EVENTS,
+  listenersOfRequest,
+  type PatchedResponse,
+  REQUEST_EVENTS
+} from './patched-response.js'
 
 export interface DeferredEventsHost {
   readonly isCaptured: boolean | undefined
@@ -13,10 +19,6 @@ export interface DeferredEventsHost {
   /** The response has been ended on the wire, too. */
   readonly isEnding: boolean
   gone(): void
-  /** Whether the running code was called by the endpoint behind this response. */
-  isInsideHandler(): boolean
-  /** Runs a listener of those behind us. */
-  runInside<T>(work: () => T): T
 }
 
 type AnyFunction = (...args: never[]) => unknown
@@ -30,6 +32,7 @@ export class DeferredEvents {
   readonly #req: IncomingMessage
   readonly #patched: PatchedResponse
   readonly #host: DeferredEventsHost
+  readonly #endpoint: ResponseCaptureHost
   #isCloseShown = false
   /** Socket events are for those in front of us only. */
   #isHolding = false
@@ -52,15 +55,16 @@ export class DeferredEvents {
     req: IncomingMessage,
     patched: PatchedResponse,
     host: DeferredEventsHost,
+    endpoint: ResponseCaptureHost,
     front: readonly unknown[]
   ) {
     this.#req = req
     this.#patched = patched
     this.#host = host
+    this.#endpoint = endpoint
     this.#inFront = front
     // Who reads the body is told in the context in which they ask only where all of it has come.
-    const isHeard = (event: string): boolean => this.#isHeardInFront(event)
-    if (!req.complete || REQUEST_EVENTS.some(isHeard)) this.#patchRequest()
+    if (!req.complete || this.#hasInFront(listenersOfRequest(req))) this.#patchRequest()
   }
 
   get isHolding(): boolean {
@@ -174,16 +178,17 @@ export class DeferredEvents {
     req.emit = emit as IncomingMessage['emit']
   }
 
-  #isHeardInFront(event: string): boolean {
-    return this.#req.rawListeners(event).some(listener => this.#inFront.includes(listener))
+  #hasInFront(listeners: readonly unknown[]): boolean {
+    return listeners.some(listener => this.#inFront.includes(listener))
   }
 
   #emitOnRequest(emit: IncomingMessage['emit'], event: string, args: unknown[]): boolean {
     const req = this.#req
     const emitAll = (): boolean => emit.call(req, event, ...(args as []))
     if (!REQUEST_EVENTS.includes(event)) return emitAll()
-    const isInside = this.#host.isInsideHandler()
-    if (!this.#isHeardInFront(event)) return isInside ? emitAll() : this.#host.runInside(emitAll)
+    const isInside = this.#endpoint.isInsideHandler()
+    if (!this.#hasInFront(req.rawListeners(event)))
+      return isInside ? emitAll() : this.#endpoint.runInside(emitAll)
     const hasCalled = this.#call(req, event, args, true)
     return this.#call(req, event, args, false) || hasCalled
   }
@@ -221,7 +226,7 @@ export class DeferredEvents {
       hasCalled = true
       const call = (): unknown => Reflect.apply(listener, emitter, args)
       if (isInFront) runOutsideContext(call)
-      else this.#host.runInside(call)
+      else this.#endpoint.runInside(call)
     }
     return hasCalled
   }

@@ -281,6 +281,12 @@ export function maskState(res: ServerResponse, state: Record<StateName, Property
   if (!Object.hasOwn(res, 'closed')) Object.defineProperties(res, state)
 }
 
+/** Of a head that has been sent, Node asks only whether there is one: its text takes a kilobyte. */
+export function dropHead(res: ServerResponse): void {
+  const head = res as { _header?: unknown; _headerSent?: boolean }
+  if (head._headerSent === true && typeof head._header === 'string') head._header = ' '
+}
+
 /** From Node 24 on, objects that are given another prototype share hidden classes. */
 const SHARES_CLASSES = Number.parseInt(process.versions.v8) > 12
 

@@ -32,8 +32,8 @@ import { warnOfThrow } from './warnings.js'
 /**
  * - `undecided`: its head is not due yet.
  * - `passing`: the response is as it would be without us. `passed`: the same, and ended.
- * - `headed`: captured; the endpoint has given its head, which is sent at the end of the tick at the
- *   latest.
+ * - `headed`: captured; the endpoint has given its head, which is sent at the end of the tick at
+ *   the latest.
  * - `early`: captured before the endpoint has given its head; the wire has one of ours.
  * - `running`: captured, and the wire has a head: the endpoint writes its body.
  * - `ended`, `broken`: captured, and the endpoint has called `end` or `destroy`.
@@ -97,7 +97,7 @@ export class ResponseCapture
     this.#req = req
     this.next = patched
     this.#host = host
-    this.#events = new DeferredEvents(req, patched, this, front)
+    this.#events = new DeferredEvents(req, patched, this, host, front)
     ;(patched.res as Viewed)[VIEW] = this
     patched.patchAll()
     patched.capture(this)
@@ -118,7 +118,7 @@ export class ResponseCapture
   }
 
   get wire(): CapturedWire {
-    return (this.#wire ??= new CapturedWire(this.#req, this.next, this, this.#events))
+    return (this.#wire ??= new CapturedWire(this.#req, this.next, this, this.#host, this.#events))
   }
 
   /** Holds the close from now on: a client may ask for the response again, whatever it will be. */
@@ -440,14 +440,6 @@ export class ResponseCapture
   get isRunning(): boolean {
     const isTaken = this.#isCaptured || this.#isHeard
     return isTaken && !this.isEnded && !this.#events.isCloseShown
-  }
-
-  isInsideHandler(): boolean {
-    return this.#host.isInsideHandler()
-  }
-
-  runInside<T>(work: () => T): T {
-    return this.#host.runInside(work)
   }
 
   brokenOff(): void {

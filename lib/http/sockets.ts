@@ -62,6 +62,9 @@ interface Left {
   clientLeaves(): void
 }
 
+/** By any of these. */
+const LEAVING = ['end', 'error', 'close']
+
 const firstToHear = new WeakMap<Socket, { call: Left | undefined }>()
 
 /**
@@ -72,8 +75,12 @@ export function hearFirst(socket: Socket, call: Left | undefined): void {
   let heard = firstToHear.get(socket)
   if (heard === undefined) {
     const first: { call: Left | undefined } = { call }
-    const hear = (): void => first.call?.clientLeaves()
-    for (const event of ['end', 'error', 'close']) socket.prependListener(event, hear)
+    const hear = (): void => {
+      first.call?.clientLeaves()
+      // What is held of the socket of a call that goes on is not to be more than need be.
+      if (socket.closed) for (const event of LEAVING) socket.off(event, hear)
+    }
+    for (const event of LEAVING) socket.prependListener(event, hear)
     firstToHear.set(socket, (heard = first))
   }
   heard.call = call
@@ -82,7 +89,10 @@ export function hearFirst(socket: Socket, call: Left | undefined): void {
 /** A function of its own, so that a socket does not keep the first listener until it closes. */
 function listenersOf(socket: Socket): Set<() => void> {
   const listeners = new Set<() => void>()
-  socket.once('close', () => listeners.forEach(one => one()))
+  socket.once('close', () => {
+    watchers.delete(socket)
+    listeners.forEach(one => one())
+  })
   return listeners
 }
 

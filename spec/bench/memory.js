@@ -22,7 +22,7 @@ const ownBytes = () => {
 export async function measureMemory({ rounds, quick }) {
   printTitle('(d) memory of a call in flight, and of an event in the buffer', [''])
   const load = await start('load.js')
-  const wanted = quick ? 500 : 5_000
+  const wanted = quick ? 500 : 10_000
   const calls = Math.min(wanted, mostSockets())
   if (calls < wanted) printNote(`Open files are limited: ${calls} calls in flight, not ${wanted}.`)
 
@@ -57,7 +57,7 @@ export async function measureMemory({ rounds, quick }) {
     const ours = []
     for (let round = 0; round < rounds; round++) {
       bare.push(await weigh({ endpoint, variant: 'bare' }))
-      ours.push(await weigh({ endpoint, variant: 'ours' }))
+      ours.push(await weigh({ endpoint, variant: 'ours', streams: { maxStreams: 4 * calls } }))
     }
     return { bare, ours }
   }
@@ -81,17 +81,13 @@ export async function measureMemory({ rounds, quick }) {
   // This endpoint holds its response and nothing else, in both variants: between them are the
   // stream, its log and its capture.
   const raw = await weighAll('raw', rounds)
-  for (const [state, label] of [
-    ['connected', 'connected'],
-    ['gone', 'client gone']
+  for (const [state, label, atMost] of [
+    ['connected', 'connected', 5120],
+    ['gone', 'client gone', 4096]
   ]) {
     const bare = median(raw.bare.map(each => each[state].heap))
     const share = raw.ours.map(each => each[state].heap - bare)
-    printRow(`our share of the heap, ${label}`, {
-      of: share,
-      bytes: true,
-      ...(state === 'gone' && { atMost: 2048 })
-    })
+    printRow(`our share of the heap, ${label}`, { of: share, bytes: true, atMost })
   }
 
   const beyond = []

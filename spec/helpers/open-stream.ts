@@ -29,6 +29,8 @@ export interface OpenStreamOptions {
   headers?: Record<string, string | string[] | undefined>
   /** Strings and buffers are sent as they are, all else as JSON. */
   body?: unknown
+  /** Ends it, whether its response has begun or not. */
+  signal?: AbortSignal
 }
 
 /** The connection ended before a whole response head had arrived. */
@@ -209,7 +211,7 @@ export function openStream(
   url: string | URL,
   options: OpenStreamOptions = {}
 ): Promise<OpenStream> {
-  const { body } = options
+  const { body, signal } = options
   const isRaw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
   const payload = isRaw ? body : JSON.stringify(body)
   const method = options.method ?? (payload === undefined ? 'GET' : 'POST')
@@ -225,7 +227,7 @@ export function openStream(
       headers['content-length'] ??= String(Buffer.byteLength(payload))
   }
   return new Promise((resolve, reject) => {
-    const outgoing = request(url, { method, headers, agent: false })
+    const outgoing = request(url, { method, headers, agent: false, ...(signal && { signal }) })
     const close = closeLater(() => outgoing.destroy())
     outgoing.once('close', () => void close())
     const fail = (error: Error) =>

@@ -1,8 +1,9 @@
 // The language of conversations: what is played, and what is printed where one fails.
 
 import { describe, expect, it } from '@jest/globals'
-import { cut, end, go, post, resume, take } from './talk/client.js'
-import { hold, note, notes, result } from './talk/endpoint.js'
+import { arrived, closed, cut, end, go, meanwhile, on } from './talk/client.js'
+import { post, resume, take } from './talk/client.js'
+import { hold, json, note, notes, result } from './talk/endpoint.js'
 import { conversation, play, primer } from './talk/index.js'
 
 const CUT = {
@@ -29,6 +30,31 @@ conversation('a cut after which the client comes back to another instance', {
   client: [post, take(2), cut, resume({ at: 1 }), take(1), go, end],
   sees: [primer, 1, primer, 2, 'result', 'end']
 })
+
+conversation('requests that wait side by side, and one whose client leaves before its answer', {
+  endpoint: [hold, json({})],
+  client: [
+    ...[meanwhile(post), arrived(1), meanwhile(post({ id: 2 })), arrived(2)],
+    ...[meanwhile(post({ id: 3 })), arrived(3), cut, closed],
+    ...[go({ run: 1 }), on(1, end), go({ run: 0 }), on(0, end)]
+  ],
+  sees: ['json', 'result', 'json', 'result of 2'],
+  hears: ['tools/call', 'tools/call', 'tools/call', 'close']
+})
+
+conversation.each([
+  ['one', 1],
+  ['two', 2]
+])('a row of a table: a call for a token that comes %s times', (_name, times) => ({
+  options: { resumeTokens: { after: 5 } },
+  endpoint: [hold],
+  client: [...Array(times).fill(post({ token: null })), post({ id: 9, token: times }), end],
+  sees: [
+    ...['json', 'token 1', 'json', 'token 2'].slice(0, 2 * times),
+    'json',
+    `token ${times + 1} of 9`
+  ]
+}))
 
 describe('a conversation that fails', () => {
   const printed = async (spec: Parameters<typeof play>[0], patience?: number): Promise<string> => {

@@ -85,7 +85,7 @@ export class HandOff implements Feature, WaitingStreams {
     }
   }
 
-  // Turns
+  // WaitingStreams
 
   answered(context: RequestContext, found: FoundStream, name: StreamName): Promise<void> {
     return takeAnswers(context, found, name)

@@ -4,9 +4,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { requireBearerAuth } from '@modelcontextprotocol/sdk/server/auth/middleware/bearerAuth.js'
 import express, { type RequestHandler } from 'express'
-import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { chromium, type Browser, type Page as Tab } from 'playwright-core'
+import { type Browser, type Page as Tab } from 'playwright-core'
 import { ownerCookie } from '../../../lib/features/cookie/index.js'
 import { resources } from '../../../lib/resources/index.js'
 import { mcpStreams, type McpStreamsOptions } from '../../../lib/index.js'
@@ -16,17 +15,7 @@ import { until } from '../../helpers/happenings.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { callTool, notification, request } from '../../helpers/mcp.js'
 import { testBytes } from '../../features/resources/setup.js'
-
-const executable =
-  process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
-
-function find(name: string): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
-  } catch {
-    return undefined
-  }
-}
+import { describeInBrowser, launch } from './chromium.js'
 
 const RETRY = 300
 const NEWS = 6
@@ -54,25 +43,10 @@ interface Seen {
   states: number[]
 }
 
-const describeInBrowser = executable === undefined && !process.env['CI'] ? describe.skip : describe
-
 describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in CI)', () => {
   let browser: Browser
 
-  beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: executable ?? 'chromium',
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-        ...[
-          '--disable-background-networking',
-          '--disable-component-update',
-          '--disable-sync',
-          '--no-proxy-server'
-        ]
-      ]
-    })
-  })
+  beforeAll(async () => void (browser = await launch()))
 
   afterAll(() => browser.close())
 

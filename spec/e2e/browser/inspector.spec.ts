@@ -1,43 +1,20 @@
 // The inspector as an operator uses it, in headless Chromium.
 
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { execFileSync } from 'node:child_process'
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from '@jest/globals'
+import { type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import { open, type Opened, type Setup } from '../../features/inspector/setup.js'
 import { until } from '../../helpers/happenings.js'
 import { closeLater } from '../../helpers/listen.js'
 import { callTool, ended, get, headersFor, post } from '../../helpers/mcp.js'
 import { streamUrl } from '../../helpers/serve.js'
-
-const executable =
-  process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
-
-function find(name: string): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
-  } catch {
-    return undefined
-  }
-}
+import { describeInBrowser, launch } from './chromium.js'
 
 const headers = headersFor({ version: '2025-11-25', auth: 'alice' })
-const describeInBrowser = executable === undefined && !process.env['CI'] ? describe.skip : describe
 
 describeInBrowser('the inspector (needs chromium; SKIPPED without it, but not in CI)', () => {
   let browser: Browser
 
-  beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: executable ?? 'chromium',
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--no-first-run',
-        '--disable-background-networking',
-        '--no-proxy-server'
-      ]
-    })
-  })
+  beforeAll(async () => void (browser = await launch()))
 
   afterAll(() => browser.close())
 

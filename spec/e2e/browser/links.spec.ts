@@ -7,7 +7,7 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import express, { type RequestHandler } from 'express'
 import { readFile } from 'node:fs/promises'
-import { chromium, type Browser, type Download, type Page as Tab } from 'playwright-core'
+import { type Browser, type Download, type Page as Tab } from 'playwright-core'
 import { mcpStreams, type LinkOptions, type ResourceLink } from '../../../lib/index.js'
 import { type Resource, resources, type ResourcesOptions } from '../../../lib/resources/index.js'
 import { connectV1 } from '../../helpers/clients.js'
@@ -15,28 +15,19 @@ import { createCutProxy } from '../../helpers/cut-proxy.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { testBytes } from '../../features/resources/setup.js'
 import { programs, startNginx, PREFIX } from '../proxies/configurations.js'
-import { find } from '../proxies/daemon.js'
+import { describeInBrowser, launch } from './chromium.js'
 
-const executable = find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
 const BYTES = testBytes(2_000_000)
 const NAME = 'Bericht für März.pdf'
 
-const isMissing = executable === undefined || programs.nginx === undefined
-const describeInBrowser = isMissing && !process.env['CI'] ? describe.skip : describe
+const hasNginx = programs.nginx !== undefined || Boolean(process.env['CI'])
 
-describeInBrowser('a link (needs chromium and nginx; SKIPPED without them, but not in CI)', () => {
+const describeHere = hasNginx ? describeInBrowser : describe.skip
+
+describeHere('a link (needs chromium and nginx; SKIPPED without them, but not in CI)', () => {
   let browser: Browser
 
-  beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: executable ?? 'chromium',
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-        ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-        '--no-proxy-server'
-      ]
-    })
-  })
+  beforeAll(async () => void (browser = await launch()))
 
   afterAll(() => browser.close())
 

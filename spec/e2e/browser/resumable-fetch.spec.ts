@@ -5,9 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import cors from 'cors'
 import { build } from 'esbuild'
 import express, { type RequestHandler } from 'express'
-import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { chromium, type Browser, type Page as Tab } from 'playwright-core'
+import { type Browser, type Page as Tab } from 'playwright-core'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
 import { createCutProxy, type CutBy, type CutProxy } from '../../helpers/cut-proxy.js'
 import type { ToolLog } from '../../helpers/endpoints/sdk-v1.js'
@@ -16,19 +15,9 @@ import { closeLater, listen } from '../../helpers/listen.js'
 import type { Page, PageResult, Sdk } from './pages/page.js'
 import { keyIn, V1, V2_MODERN } from '../../features/client/setups.js'
 import { startProxy } from '../../features/proxy/start-proxy.js'
+import { describeInBrowser, launch } from './chromium.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-
-const executable =
-  process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
-
-function find(name: string): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
-  } catch {
-    return undefined
-  }
-}
 
 async function bundle(entry: string, format: 'iife' | 'esm', globalName?: string): Promise<string> {
   const { outputFiles } = await build({
@@ -48,26 +37,13 @@ async function bundle(entry: string, format: 'iife' | 'esm', globalName?: string
 let browser: Browser
 let scripts: Record<string, string>
 
-const describeInBrowser = executable === undefined && !process.env['CI'] ? describe.skip : describe
-
 describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in CI)', () => {
   beforeAll(async () => {
     scripts = {
       '/client.js': await bundle('lib/client/index.ts', 'esm'),
       '/page.js': await bundle('spec/e2e/browser/pages/page.ts', 'iife')
     }
-    browser = await chromium.launch({
-      executablePath: executable ?? 'chromium',
-      args: [
-        ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
-        ...[
-          '--disable-background-networking',
-          '--disable-component-update',
-          '--disable-sync',
-          '--no-proxy-server'
-        ]
-      ]
-    })
+    browser = await launch()
   })
 
   afterAll(() => browser.close())

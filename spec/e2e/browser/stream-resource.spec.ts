@@ -1,37 +1,24 @@
 // `streamResource` in headless Chromium, on a page of another origin that the README's CORS lines
 // let in.
 
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { afterAll, beforeAll, expect, it } from '@jest/globals'
 import cors from 'cors'
 import { build } from 'esbuild'
 import express from 'express'
-import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { chromium, type Browser, type Page as Tab } from 'playwright-core'
+import { type Browser, type Page as Tab } from 'playwright-core'
 import { corsHeaders, mcpStreams } from '../../../lib/index.js'
 import { resources } from '../../../lib/resources/index.js'
 import { createCutProxy, type Cut, type CutProxy } from '../../helpers/cut-proxy.js'
 import { closeLater, listen } from '../../helpers/listen.js'
 import { bytesOf, sha256 } from '../../features/client/resource-server.js'
 import { V1_STATELESS } from '../../features/client/setups.js'
+import { describeInBrowser, launch } from './chromium.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const executable =
-  process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
-
-function find(name: string): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
-  } catch {
-    return undefined
-  }
-}
-
 const BYTES = bytesOf(200_000)
 let browser: Browser
 let script: string
-
-const describeInBrowser = executable === undefined && !process.env['CI'] ? describe.skip : describe
 
 describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in CI)', () => {
   beforeAll(async () => {
@@ -47,16 +34,7 @@ describeInBrowser('in a browser (needs chromium; SKIPPED without it, but not in 
       }
     })
     script = outputFiles[0]!.text
-    browser = await chromium.launch({
-      executablePath: executable ?? 'chromium',
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--no-first-run',
-        '--disable-background-networking',
-        '--no-proxy-server'
-      ]
-    })
+    browser = await launch()
   })
   afterAll(() => browser.close())
 

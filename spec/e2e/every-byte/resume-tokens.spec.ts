@@ -11,10 +11,10 @@ import {
 } from '../../helpers/cut-proxy.js'
 import { rawEndpoint, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { gate, type Gate } from '../../helpers/gate.js'
-import { notification, result as resultOf } from '../../helpers/mcp.js'
+import { callTool, notification, result as resultOf } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-import { report, TEXT, tokenOf } from '../../features/resume-tokens/setup.js'
+import { TEXT, tokenOf } from '../../features/resume-tokens/setup.js'
 
 const EXCHANGES = 3
 const KINDS: CutBy[] = ['fin', 'rst', 'silence']
@@ -105,7 +105,8 @@ async function collect({ url, release }: Running, name: string): Promise<Json> {
     let answer: Json
     for (let n = 0; answer === undefined; n++) {
       if (n > 3) throw new Error(`${name}: no answer to exchange ${exchange}`)
-      const message = report(exchange, { resumeToken, progressToken: 'p' }, { name })
+      const message: Json = callTool(exchange, 'report', { name }, 'p')
+      message.params._meta.resumeToken = resumeToken
       answer = await attempt(url, exchange, n, message)
     }
     expect({ name, id: answer.id }).toEqual({ name, id: exchange })

@@ -120,13 +120,4 @@ describe('the cluster example, where it cannot be run', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(/^There is no redis-server here/)
   })
-
-  it('explains itself, and refuses what it does not understand', async () => {
-    const help = await run({ args: ['--help'] })
-    expect(help).toMatchObject({ code: 0, stderr: '' })
-    expect(help.stdout).toContain('REDIS_SERVER')
-    const { code, stdout, stderr } = await run({ args: ['--nope'] })
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain('npm run cluster')
-  })
 })

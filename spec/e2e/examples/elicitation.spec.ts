@@ -97,15 +97,4 @@ describe('the elicitation example', () => {
     expect({ code, signal }).toEqual({ code: null, signal: 'SIGINT' })
     expect(stdout).not.toContain('✘')
   })
-
-  it('explains itself, and refuses what it does not understand', async () => {
-    const help = await run({ args: ['--help'] })
-    expect(help).toMatchObject({ code: 0, stderr: '' })
-    expect(help.stdout).toContain('--yes')
-    const runs = await Promise.all([['--nope'], ['extra'], ['--yes=1']].map(args => run({ args })))
-    for (const { code, stdout, stderr } of runs) {
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toContain('Usage:')
-    }
-  })
 })

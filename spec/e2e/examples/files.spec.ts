@@ -31,18 +31,6 @@ describe('the example', () => {
   })
 })
 
-describe('its own command line', () => {
-  it.each([
-    [['--help'], 0],
-    [['--size', '0'], 2],
-    [['--nope'], 2]
-  ])('%j explains itself', async (args, expected) => {
-    const { code, stdout, stderr } = await run('index.js', ...args)
-    expect(code).toBe(expected)
-    expect(code === 0 ? stdout : stderr).toContain('Usage:')
-  })
-})
-
 /** A module that spoils one byte of each large body that a client gets. */
 const spoiling = `
   const { fetch } = globalThis
@@ -154,20 +142,5 @@ describe('the command line', () => {
       expect.stringContaining('not found')
     ])
     expect(await readdir(to)).toEqual([])
-  })
-
-  it('explains itself, and refuses what it does not understand', async () => {
-    const help = await run('cli.js', '--help')
-    expect(help).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('Usage:') })
-    const wrong = [
-      [],
-      ['list'],
-      ['get', 'http://a/'],
-      ['toString', 'http://a/'],
-      ['list', 'http://a/', 'b'],
-      ['list', 'a']
-    ]
-    for (const { code, stderr } of await Promise.all(wrong.map(args => run('cli.js', ...args))))
-      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('Usage:') })
   })
 })

@@ -1,14 +1,13 @@
 // What the playground serves and to whom, and its command line.
 
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { closeLater } from '../../helpers/listen.js'
-import { play, type Playground, root } from './playground.js'
+import { play, type Playground } from './playground.js'
 
 let playground: Playground
 beforeAll(async () => {
@@ -112,41 +111,5 @@ describe('the command line of the playground', () => {
     child.kill('SIGINT')
     expect(await exited).toEqual([0, null])
     await remove()
-  })
-
-  it('explains itself, and refuses what it does not understand', () => {
-    const run = (...args: string[]): { code: number; stdout: string; stderr: string } => {
-      try {
-        const options = { cwd: root, encoding: 'utf8', stdio: 'pipe', timeout: 500_000 } as const
-        const stdout = execFileSync(
-          process.execPath,
-          ['examples/playground/index.js', ...args],
-          options
-        )
-        return { code: 0, stdout, stderr: '' }
-      } catch (error) {
-        const { status, stdout, stderr } = error as {
-          status: number
-          stdout: string
-          stderr: string
-        }
-        return { code: status, stdout, stderr }
-      }
-    }
-    expect(run('--help')).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('--open') as unknown
-    })
-    for (const args of [
-      ['--nope'],
-      ['--port', '70000'],
-      ['--pace', '1'],
-      ['--open', '--cuts', '3']
-    ])
-      expect(run(...args)).toMatchObject({
-        code: 2,
-        stdout: '',
-        stderr: expect.stringContaining('Usage:') as unknown
-      })
   })
 })

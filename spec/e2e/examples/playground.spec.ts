@@ -1,44 +1,20 @@
 // The playground as its visitor uses it: headless Chromium presses its buttons, and the side
 // without the middleware loses what the other keeps.
 
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { execFileSync } from 'node:child_process'
+import { afterAll, beforeAll, expect, it } from '@jest/globals'
 import { readFile } from 'node:fs/promises'
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import { BYTES } from '../../../examples/playground/measurements.js'
 import { play } from './playground.js'
+import { describeInBrowser, launch } from '../browser/chromium.js'
 
 // Pages of one browser, all at once: some 15 s each where nothing else runs.
-
-const executable =
-  process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
-
-function find(name: string): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
-  } catch {
-    return undefined
-  }
-}
-
-const describeInBrowser = executable === undefined && !process.env['CI'] ? describe.skip : describe
 
 describeInBrowser(
   'the playground in a browser (needs chromium; SKIPPED without it, but not in CI)',
   () => {
     let browser: Browser
-    beforeAll(async () => {
-      browser = await chromium.launch({
-        executablePath: executable ?? 'chromium',
-        args: [
-          '--no-sandbox',
-          '--disable-gpu',
-          '--no-first-run',
-          '--disable-background-networking',
-          '--no-proxy-server'
-        ]
-      })
-    })
+    beforeAll(async () => void (browser = await launch()))
     afterAll(() => browser.close())
 
     /**

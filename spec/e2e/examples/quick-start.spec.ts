@@ -155,26 +155,4 @@ describe('quick start', () => {
       ])
     })
   })
-
-  it('explains itself, and refuses what it does not understand', async () => {
-    const help = await run({ args: ['--help'] })
-    expect(help).toMatchObject({ code: 0, stderr: '' })
-    expect(help.stdout).toContain('--cuts')
-
-    const wrong = [
-      ['--nope'],
-      ['extra'],
-      ['--cuts'],
-      ['--cuts', '0'],
-      ['--cuts', '13'],
-      ['--cuts', '1e1'],
-      ['--seed=-1']
-    ]
-    const runs = await Promise.all(wrong.map(args => run({ args })))
-    for (const { code, stdout, stderr } of runs) {
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toMatch(/^(--|Option|Unknown|Unexpected)/)
-      expect(stderr).toContain('Usage:')
-    }
-  })
 })

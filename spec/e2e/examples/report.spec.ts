@@ -76,22 +76,4 @@ describe('the report example', () => {
     expect(stdout).toMatch(/^✘ with resume tokens: no report: .*The resume token is not valid$/m)
     expect(code).toBe(1)
   })
-
-  it('explains itself, and refuses what it does not understand', async () => {
-    const help = await run({ args: ['--help'] })
-    expect(help).toMatchObject({ code: 0, stderr: '' })
-    expect(help.stdout).toContain('--seconds')
-    const wrong = [
-      ['--nope'],
-      ['extra'],
-      ['--seconds'],
-      ['--seconds', '0'],
-      ['--seconds', '301'],
-      ['--seconds', '1e1']
-    ]
-    for (const { code, stdout, stderr } of await Promise.all(wrong.map(args => run({ args })))) {
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toContain('Usage:')
-    }
-  })
 })

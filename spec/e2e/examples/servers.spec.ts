@@ -1,12 +1,11 @@
 // The small examples as their reader runs them: servers to begin with, a WebSocket, a page.
 
 import { describe, expect, it } from '@jest/globals'
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
-import { chromium } from 'playwright-core'
 import { WebSocket } from 'ws'
 import { createServer } from '../../../examples/websocket/server.js'
 import { closeLater, listen } from '../../helpers/listen.js'
@@ -14,6 +13,7 @@ import { callTool, headersFor, initialize, initializeSession, post } from '../..
 import { streamId } from '../../helpers/serve.js'
 import { play, root } from './playground.js'
 import { runExample } from './run-example.js'
+import { itInBrowser, launch } from '../browser/chromium.js'
 
 const env = { ...process.env, NODE_OPTIONS: '' }
 
@@ -56,13 +56,6 @@ it.each(['stateful.js', 'stateless.js', 'v2.js', 'commonjs.cjs', '../playground/
   }
 )
 
-it.each(['browser', 'websocket'])('the %s example takes no options', async example => {
-  const run = (arg: string) => runExample(`${example}/index.js`, { args: [arg] })
-  const [help, wrong] = await Promise.all([run('--help'), run('--nope')])
-  expect(help).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^Usage: /) })
-  expect(wrong).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/^Usage: /m) })
-})
-
 it('the WebSocket example gets every step once, over a socket that breaks twice', async () => {
   const run = promisify(execFile)
   const { stdout } = await run(process.execPath, ['examples/websocket/index.js'], {
@@ -89,23 +82,9 @@ it('the WebSocket example goes on where somebody sends what is no JSON', async (
   expect(JSON.parse(String(answer))).toHaveProperty('result.serverInfo')
 })
 
-const executable = process.env['CHROMIUM'] ?? find('chromium') ?? find('chromium-browser')
-const itInBrowser = executable === undefined && !process.env['CI'] ? it.skip : it
-
-function find(name: string): string | undefined {
-  try {
-    return execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
-  } catch {
-    return undefined
-  }
-}
-
 itInBrowser('the page of the browser example follows its call with EventSource', async () => {
   const { url } = await play([], {}, 'browser')
-  const browser = await chromium.launch({
-    executablePath: executable ?? 'chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--no-proxy-server', '--no-first-run']
-  })
+  const browser = await launch()
   closeLater(() => browser.close())
   const page = await browser.newPage()
   await page.goto(url)

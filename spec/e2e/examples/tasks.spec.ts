@@ -35,15 +35,4 @@ describe('the tasks example', () => {
     expect(stdout).toMatch(/^✘ as a task: .*the job was begun [2-9] times/m)
     expect(code).toBe(1)
   })
-
-  it('explains itself, and refuses what it does not understand', async () => {
-    const help = await run({ args: ['--help'] })
-    expect(help).toMatchObject({ code: 0, stderr: '' })
-    expect(help.stdout).toContain('--seconds')
-    for (const args of [['--nope'], ['--seconds', '0']]) {
-      const { code, stdout, stderr } = await run({ args })
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toContain('npm run tasks')
-    }
-  })
 })

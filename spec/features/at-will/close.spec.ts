@@ -165,8 +165,8 @@ describe('close(): running calls', () => {
     expect(call.isClosed).toBe(false)
     await made.plays(go)
     await first
-    await made.plays(end, closed)
-    expect(made.words().slice(1)).toEqual(['json', 'result'])
+    await made.plays(on(0, end), closed)
+    expect(made.words()).toEqual(['json', 'result', '409 answer-lost'])
   })
 })
 

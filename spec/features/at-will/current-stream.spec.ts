@@ -224,7 +224,7 @@ describe('state and signal', () => {
     ],
     client: [
       ...[post, (made: Talk) => void post({ id: 2 })(made), ({ runs }: Talk) => runs.nth(2)],
-      ...[on(0, drop), go({ run: 1 }), until(({ wires }) => wires.length === 3), end]
+      ...[on(0, drop), go({ run: 1 }), on(1, end)]
     ],
     then: () => expect(states).toEqual(['live', false])
   })

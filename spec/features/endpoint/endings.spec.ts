@@ -147,6 +147,28 @@ describe('an endpoint that ends without its response', () => {
   })
 })
 
+/** The client of a call that fails has left by then, or come back on a second connection. */
+async function expectErrorLater(fail: Behave, mount = NODE, connections = 1): Promise<void> {
+  const go = gate()
+  const behave: Behave = (res, req, next) => {
+    res.writeHead(200, SSE_TYPE).write(NOTE)
+    void go.opened.then(() => fail(res, req, next))
+  }
+  const served = await serveCase(behave, {}, mount)
+  const response = await served.call()
+  await response.nextMessage()
+  const again = () => get(streamUrl(response, served.url), HEADERS)
+  const early = connections === 2 ? await again() : undefined
+  if (early === undefined) response.destroy()
+  await response.ended
+  await served.connections(connections)
+  go.open()
+  const second = early ?? (await again())
+  await endsSoon(second)
+  expect(second.messages()).toEqual([note(1), errorFor(1)])
+  await served.expectNeighbourUnharmed()
+}
+
 const DESTROYERS: [string, Behave][] = [
   ['res.destroy()', res => res.destroy()],
   ['res.destroy(error)', res => res.destroy(failure())],
@@ -177,23 +199,7 @@ describe.each(DESTROYERS)('an endpoint that calls %s', (_name, destroy) => {
     await served.expectNeighbourUnharmed()
   })
 
-  it('while its client is away: the error waits for it', async () => {
-    const go = gate()
-    const served = await serveCase(async (res, req, next) => {
-      res.writeHead(200, SSE_TYPE).write(NOTE)
-      await go.opened
-      destroy(res, req, next)
-    })
-    const response = await served.call()
-    await response.nextMessage()
-    response.destroy()
-    await served.connections(1)
-    go.open()
-    const second = await get(streamUrl(response, served.url), HEADERS)
-    await endsSoon(second)
-    expect(second.messages()).toEqual([note(1), errorFor(1)])
-    await served.expectNeighbourUnharmed()
-  })
+  it('while its client is away: the error waits for it', () => expectErrorLater(destroy))
 })
 
 /**
@@ -261,47 +267,12 @@ describe.each(MOUNTS)('on %s, an endpoint that fails after its head', (framework
     }
   )
 
-  it('while its client is away: the error waits for it', async () => {
-    const go = gate()
-    const served = await serveCase(
-      (res, _req, next) => {
-        res.writeHead(200, SSE_TYPE).write(NOTE)
-        go.opened.then(() => next(failure()))
-      },
-      {},
-      mount
-    )
-    const response = await served.call()
-    await response.nextMessage()
-    response.destroy()
-    await served.connections(1)
-    go.open()
-    const second = await get(streamUrl(response, served.url), HEADERS)
-    await endsSoon(second)
-    expect(second.messages()).toEqual([note(1), errorFor(1)])
-    await served.expectNeighbourUnharmed()
-  })
+  const fail: Behave = (_res, _req, next) => next(failure())
 
-  it('after another connection has taken over: the error goes there', async () => {
-    const go = gate()
-    const served = await serveCase(
-      (res, _req, next) => {
-        res.writeHead(200, SSE_TYPE).write(NOTE)
-        go.opened.then(() => next(failure()))
-      },
-      {},
-      mount
-    )
-    const response = await served.call()
-    await response.nextMessage()
-    const second = await get(streamUrl(response, served.url), HEADERS)
-    await response.ended
-    await served.connections(2)
-    go.open()
-    await endsSoon(second)
-    expect(second.messages()).toEqual([note(1), errorFor(1)])
-    await served.expectNeighbourUnharmed()
-  })
+  it('while its client is away: the error waits for it', () => expectErrorLater(fail, mount))
+
+  it('after another connection has taken over: the error goes there', () =>
+    expectErrorLater(fail, mount, 2))
 })
 
 describe.each(MOUNTS)('on %s, an endpoint that fails before its head', (framework, mount) => {

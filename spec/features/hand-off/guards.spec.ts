@@ -6,7 +6,7 @@ import express, { type RequestHandler } from 'express'
 import morgan from 'morgan'
 import { Awaitable, gate } from '../../helpers/gate.js'
 import type { Json } from '../../helpers/open-stream.js'
-import { answer, close, end, on, post } from '../../helpers/talk/client.js'
+import { answer, close, end, meanwhile, on, post } from '../../helpers/talk/client.js'
 import { resume, until, yes, type Word } from '../../helpers/talk/client.js'
 import { ask, result, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, primer, type Talk } from '../../helpers/talk/index.js'
@@ -261,22 +261,19 @@ describe('what the endpoint says to an answer', () => {
       ...OPENED,
       async talk => {
         stopTheClock()
-        const waiting = handOver(talk)
-        const behind = handOver(talk)
+        for (let n = 0; n < 2; n++) meanwhile(handOver)(talk)
         const call = await talk.requests.nth(2)
         jest.advanceTimersByTime(29_999)
         expect(call.isClosed).toBe(false)
         jest.advanceTimersByTime(1)
         await call.closed
-        await waiting
-        await end(talk)
+        await on(1, end)(talk)
         expect(talk.words().at(-1)).toBe('502 endpoint-failed')
         // Whoever was behind has its own try.
         silence.open()
         jest.useRealTimers()
-        await behind
       },
-      ...[isTaken, end]
+      ...[end, isTaken]
     ]
   })
 

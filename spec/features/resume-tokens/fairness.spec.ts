@@ -1,69 +1,63 @@
 // When one owner takes all that there is: tokens and results of others stay, and others still get
 // tokens.
 
-import { describe, expect, it } from '@jest/globals'
-import type { Json } from '../../helpers/open-stream.js'
-import { answerJson, ask, report, serveTokens, TEXT, tokenOf } from './setup.js'
+import { describe } from '@jest/globals'
+import { result } from '../../helpers/mcp.js'
+import { counts, go, type Word } from '../../helpers/talk/client.js'
+import { hold, json } from '../../helpers/talk/endpoint.js'
+import { conversation, upTo } from '../../helpers/talk/index.js'
+import { report, TEXT, tokens } from './setup.js'
 
 const MAX = 9
-
-async function world(options: Parameters<typeof serveTokens>[0] = {}) {
-  const served = await serveTokens({ maxStreams: MAX, ...options })
-  const { url, endpoint } = served
-  let calls = 0
-  /** The answer to a call that is to run on. */
-  const begin = async (auth: string | undefined): Promise<Json> => {
-    calls++
-    return ask(url, report(1, { resumeToken: null, 'express-mcp-streams/wait': 0 }), { auth })
-  }
-  const ended = async (auth: string | undefined, value: unknown = TEXT): Promise<string> => {
-    const token = tokenOf(await begin(auth))
-    answerJson(await endpoint.calls.nth(calls), value)
-    return token
-  }
-  const collect = (auth: string | undefined, resumeToken: string): Promise<Json> =>
-    ask(url, report(2, { resumeToken }), { auth })
-  return { ...served, begin, ended, collect }
-}
+const BIG = { content: [{ type: 'text', text: 'x'.repeat(2000) }] }
+const begin = (auth?: string): Word => report({ auth, wait: 0 })
+const collect = (auth: string | undefined, token: number): Word => report({ auth, token })
+/** A call of somebody's, the nth of all, and its result. */
+const whole = (auth: string | undefined, n: number): Word[] => [begin(auth), go, collect(auth, n)]
+const isKept = ['json', result(1, TEXT)]
 
 describe('one owner', () => {
-  it.each([
+  conversation.each([
     ['another', 'a'],
     ['nobody in particular', undefined]
-  ])('keeps its results, however many calls %s makes', async (_name, flooder) => {
-    const { ended, collect } = await world()
-    const token = await ended('b')
-    await collect('b', token)
-    const first = await ended(flooder)
-    await collect(flooder, first)
-    for (let n = 0; n < 2 * MAX; n++) await collect(flooder, await ended(flooder))
-    expect(await collect('b', token)).toMatchObject({ result: TEXT })
-    expect(await collect(flooder, first)).toMatchObject({
-      error: { data: { reason: 'token-invalid' } }
-    })
+  ])('keeps its results, however many calls %s makes', (_name, flooder) => ({
+    ...tokens({}, { maxStreams: MAX }),
+    endpoint: [hold, json(TEXT)],
+    client: [
+      ...whole('b', 1),
+      ...upTo(2 * MAX + 1).flatMap(n => whole(flooder, n + 1)),
+      ...[collect('b', 1), collect(flooder, 2)]
+    ],
+    sees: [
+      ...upTo(2 * MAX + 2).flatMap(n => ['json', `token ${n}`, ...isKept]),
+      ...[...isKept, 'json', 'error -32602 token-invalid']
+    ]
+  }))
+
+  conversation('keeps its results, however large those of another are', {
+    ...tokens({}, { maxStreams: MAX, maxBytes: 40_000, maxStreamBytes: 5000 }),
+    endpoint: [
+      [hold, json(TEXT)],
+      [hold, json(BIG)]
+    ],
+    client: [...whole('b', 1), ...upTo(MAX - 2).flatMap(n => whole('a', n + 1)), collect('b', 1)],
+    sees: [
+      ...['json', 'token 1', ...isKept],
+      ...upTo(MAX - 2).flatMap(n => ['json', `token ${n + 1}`, 'json', result(1, BIG)]),
+      ...isKept
+    ]
   })
 
-  it('keeps its results, however large those of another are', async () => {
-    const { ended, collect } = await world({ maxBytes: 40_000, maxStreamBytes: 5000 })
-    const token = await ended('b')
-    await collect('b', token)
-    const big = { content: [{ type: 'text', text: 'x'.repeat(2000) }] }
-    for (let n = 0; n < MAX - 2; n++) await collect('a', await ended('a', big))
-    expect(await collect('b', token)).toMatchObject({ result: TEXT })
-  })
-
-  it('gets tokens while as many calls of another run as may', async () => {
-    const { begin, endpoint, streams, url } = await world()
-    for (let n = 0; n < MAX - 1; n++) expect(tokenOf(await begin('a'))).toBeDefined()
-    const beyond = ask(url, report(1, { resumeToken: null, 'express-mcp-streams/wait': 0 }), {
-      auth: 'a'
-    })
-    answerJson(await endpoint.calls.nth(MAX), TEXT)
-    expect(await beyond).toMatchObject({ result: TEXT })
-    expect(streams.stats()).toMatchObject({ calls: MAX - 1, refusals: 1 })
-    const theirs = await ask(url, report(1, { resumeToken: null, 'express-mcp-streams/wait': 0 }), {
-      auth: 'b'
-    })
-    expect(tokenOf(theirs)).toBeDefined()
+  conversation('gets tokens while as many calls of another run as may', {
+    ...tokens({}, { maxStreams: MAX }),
+    endpoint: [...upTo(MAX - 1).map(() => [hold]), [json(TEXT)], [hold]],
+    client: [
+      ...upTo(MAX).map(() => begin('a')),
+      ...[counts({ calls: MAX - 1, refusals: 1 }), begin('b')]
+    ],
+    sees: [
+      ...upTo(MAX - 1).flatMap(n => ['json', `token ${n}`]),
+      ...[...isKept, 'json', `token ${MAX}`]
+    ]
   })
 })

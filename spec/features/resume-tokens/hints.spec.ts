@@ -1,8 +1,11 @@
 // Duration hints: what the server knows about how long its tools take, in `tools/list`.
 
-import { describe, expect, it } from '@jest/globals'
-import { notification, request, result } from '../../helpers/mcp.js'
-import { answerJson, ask, serveTokens, tokenOf } from './setup.js'
+import { describe, expect } from '@jest/globals'
+import { request, result } from '../../helpers/mcp.js'
+import { arrived, closed, cut, end, go, meanwhile, send } from '../../helpers/talk/client.js'
+import { hold, json, note, resultIs, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, primer } from '../../helpers/talk/index.js'
+import { report, tokens } from './setup.js'
 
 const hints = {
   report: { typical: 30_000, max: 120_000 },
@@ -21,97 +24,72 @@ const HINTED = [
 ]
 
 const DEEP = '['.repeat(20_000) + ']'.repeat(20_000)
+const LIST = request(4, 'tools/list', { cursor: 'x' })
 
 describe('resumeTokens.hints', () => {
-  it('are added to the tools that they are about, whoever asks', async () => {
-    const { url, endpoint } = await serveTokens({ resumeTokens: { hints } })
-    const answer = ask(url, request(4, 'tools/list', { cursor: 'x' }))
-    const call = await endpoint.calls.nth(1)
+  conversation('are added to the tools that they are about, whoever asks', {
+    ...tokens({ hints }),
+    endpoint: [json({ tools: TOOLS, nextCursor: 'y' })],
+    client: [send(LIST), end],
+    sees: ['json', result(4, { tools: HINTED, nextCursor: 'y' })],
     // The very request of the client, on its own response: the server is not run a second time.
-    expect(call.message).toEqual(request(4, 'tools/list', { cursor: 'x' }))
-    answerJson(call, { tools: TOOLS, nextCursor: 'y' })
-    expect(await answer).toEqual(result(4, { tools: HINTED, nextCursor: 'y' }))
+    then: ({ requests }) => expect(requests.map(({ message }) => message)).toEqual([LIST])
   })
 
-  it('are added to an event stream, too, behind what else is in it', async () => {
-    const { url, endpoint } = await serveTokens({ resumeTokens: { hints } })
-    const answer = ask(url, request('a', 'tools/list'))
-    const call = await endpoint.calls.nth(1)
-    call.emit(notification('notifications/message', { data: 1 }))
-    call.result({ tools: TOOLS })
-    expect(await answer).toEqual(result('a', { tools: HINTED }))
+  conversation('are added to an event stream, too, behind what else is in it', {
+    ...tokens({ hints }),
+    endpoint: [note(1), resultIs({ tools: TOOLS })],
+    client: [send(LIST), end],
+    sees: [primer, 1, result(4, { tools: HINTED }), 'end']
   })
 
-  it.each([
-    ['an error', (call: Parameters<typeof answerJson>[0]) => call.error(-32601, 'no tools')],
-    [
-      'a result without tools',
-      (call: Parameters<typeof answerJson>[0]) => call.result({ tools: 'none' })
+  conversation.each<[string, Line, unknown]>([
+    ['an error', call => call.error(-32601, 'no tools'), 'error -32601 of 4'],
+    ['a result without tools', resultIs({ tools: 'none' }), result(4, { tools: 'none' })]
+  ])('leave %s as it is', (_name, line, answer) => ({
+    ...tokens({ hints }),
+    endpoint: [line],
+    client: [send(LIST), end],
+    sees: [primer, answer, 'end']
+  }))
+
+  conversation('let the endpoint see that its client has gone', {
+    ...tokens({ hints }),
+    endpoint: [hold],
+    client: [meanwhile(send(LIST)), arrived(1), cut, closed]
+  })
+
+  const list = (id: number, token: unknown) =>
+    report({ message: request(id, 'tools/list', { _meta: { resumeToken: token } }) })
+  conversation('are in a list that is collected with tokens, too', {
+    ...tokens({ hints, methods: ['tools/list'] }),
+    endpoint: [hold, json({ tools: TOOLS })],
+    client: [list(1, null), go, talk => list(2, talk.tokens()[0])(talk)],
+    sees: [
+      ...['json', result(1, { tools: [], _meta: expect.anything() })],
+      ...['json', result(2, { tools: HINTED })]
     ]
-  ])('leave %s as it is', async (_name, end) => {
-    const { url, endpoint } = await serveTokens({ resumeTokens: { hints } })
-    const answer = ask(url, request(1, 'tools/list'))
-    end(await endpoint.calls.nth(1))
-    expect([
-      result(1, { tools: 'none' }),
-      { jsonrpc: '2.0', id: 1, error: { code: -32601, message: 'no tools' } }
-    ]).toContainEqual(await answer)
   })
 
-  it('let the endpoint see that its client has gone', async () => {
-    const { url, endpoint } = await serveTokens({ resumeTokens: { hints } })
-    const controller = new AbortController()
-    const { signal } = controller
-    const body = JSON.stringify(request(1, 'tools/list'))
-    fetch(url, {
-      method: 'POST',
-      body,
-      headers: { 'Content-Type': 'application/json' },
-      signal
-    }).catch(() => undefined)
-    const call = await endpoint.calls.nth(1)
-    controller.abort()
-    await call.closed
-  })
-
-  it('are in a list that is collected with tokens, too', async () => {
-    const { url, endpoint } = await serveTokens({
-      resumeTokens: { hints, methods: ['tools/list'] }
-    })
-    const list = (id: number, resumeToken: string | null) =>
-      ask(url, request(id, 'tools/list', { _meta: { resumeToken } }))
-    const first = await list(1, null)
-    expect(first.result.tools).toEqual([])
-    answerJson(endpoint.calls[0]!, { tools: TOOLS })
-    expect(await list(2, tokenOf(first))).toEqual(result(2, { tools: HINTED }))
-  })
-
-  it.each([
+  const OWN = JSON.stringify(result(1, { tools: TOOLS }))
+  conversation.each([
     ['is one of a batch', JSON.stringify([request(1, 'tools/list')])],
     [
       'is nested too deeply to be written again',
       `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":${DEEP}}}`
     ]
-  ])('do not change the answer to a request that %s', async (_name, body) => {
-    const { url, endpoint } = await serveTokens({ resumeTokens: { hints } }, {})
-    const answer = fetch(url, {
-      method: 'POST',
-      body,
-      headers: { 'Content-Type': 'application/json' }
-    })
-    const { res } = await endpoint.calls.nth(1)
-    res
-      .writeHead(200, { 'Content-Type': 'application/json' })
-      .end(JSON.stringify(result(1, { tools: TOOLS })))
-    expect(await (await answer).json()).toEqual(result(1, { tools: TOOLS }))
-  })
+  ])('do not change the answer to a request that %s', (_name, body) => ({
+    ...tokens({ hints }),
+    endpoint: [({ res }) => res.writeHead(200, { 'Content-Type': 'application/json' }).end(OWN)],
+    client: [send(() => body), end],
+    sees: ['json', result(1, { tools: TOOLS })]
+  }))
 
-  it('leave `tools/list` alone where there are none', async () => {
-    const { url, endpoint } = await serveTokens()
-    const answer = ask(url, request(1, 'tools/list'))
-    const call = await endpoint.calls.nth(1)
-    expect(call.message.id).toBe(1)
-    answerJson(call, { tools: TOOLS })
-    expect(await answer).toEqual(result(1, { tools: TOOLS }))
+  conversation('leave `tools/list` alone where there are none', {
+    ...tokens(),
+    endpoint: [json({ tools: TOOLS })],
+    client: [send(LIST), end],
+    sees: ['json', result(4, { tools: TOOLS })],
+    then: ({ call: { message } }) => expect(message.id).toBe(4)
   })
 })

@@ -1,67 +1,65 @@
 // What is kept of calls: counted, for a time, and no more than it takes to give their results.
 
-import { describe, expect, it } from '@jest/globals'
-import type { RequestHandler } from 'express'
+import { describe, expect } from '@jest/globals'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { rawEndpoint } from '../../helpers/endpoints/raw.js'
-import { serve } from '../../helpers/serve.js'
+import type { RawEndpoint } from '../../helpers/endpoints/raw.js'
 import { until } from '../../helpers/happenings.js'
-import { answerJson, ask, report, serveTokens, SOON, TEXT, tokenOf } from './setup.js'
+import { counts, go, type Word } from '../../helpers/talk/client.js'
+import { hold, json } from '../../helpers/talk/endpoint.js'
+import { conversation, upTo } from '../../helpers/talk/index.js'
+import { report, TEXT, tokens } from './setup.js'
 
 describe('stats()', () => {
-  it('count calls that run and results that are kept, in bytes, and those that had to make room', async () => {
-    const { url, endpoint, streams } = await serveTokens({ maxBytes: 2000, maxStreamBytes: 2000 })
-    const text = 'x'.repeat(1200)
-    const first = await ask(url, report(1, { resumeToken: null }))
-    expect(streams.stats()).toMatchObject({ calls: 1, bytes: 0, evictions: 0, live: 0 })
-    answerJson(endpoint.calls[0]!, { content: [{ type: 'text', text }] })
-    await ask(url, report(2, { resumeToken: tokenOf(first) }))
-    expect(streams.stats()).toMatchObject({ calls: 1, evictions: 0 })
-    expect(streams.stats().bytes).toBeGreaterThan(text.length)
+  const text = 'x'.repeat(1200)
+  const hasBytes: Word = talk => expect(talk.stats().bytes).toBeGreaterThan(text.length)
+  conversation(
+    'count calls that run and results that are kept, in bytes, and those that had to make room',
+    {
+      ...tokens({}, { maxBytes: 2000, maxStreamBytes: 2000 }),
+      endpoint: [hold, json({ content: [{ type: 'text', text }] })],
+      client: [
+        ...[report, counts({ calls: 1, bytes: 0, evictions: 0, live: 0 })],
+        ...[go, report({ token: 1 }), counts({ calls: 1, evictions: 0 }), hasBytes],
+        ...[report, counts({ calls: 2, evictions: 0 })],
+        ...[go, report({ token: 2 }), counts({ calls: 1, evictions: 1 })]
+      ],
+      then: talk => expect(talk.stats().bytes).toBeLessThan(2000)
+    }
+  )
 
-    const second = await ask(url, report(3, { resumeToken: null }))
-    expect(streams.stats()).toMatchObject({ calls: 2, evictions: 0 })
-    answerJson(endpoint.calls[1]!, { content: [{ type: 'text', text }] })
-    await ask(url, report(4, { resumeToken: tokenOf(second) }))
-    expect(streams.stats()).toMatchObject({ calls: 1, evictions: 1 })
-    expect(streams.stats().bytes).toBeLessThan(2000)
-  })
-
-  it('count nothing of a call that had its result at once', async () => {
-    const { url, endpoint, streams } = await serveTokens({ resumeTokens: { after: 5000 } })
-    const answer = ask(url, report(1, { resumeToken: null }))
-    answerJson(await endpoint.calls.nth(1), TEXT)
-    await answer
-    expect(streams.stats()).toMatchObject({ calls: 0, bytes: 0 })
+  conversation('count nothing of a call that had its result at once', {
+    ...tokens({ after: 5000 }),
+    endpoint: [json(TEXT)],
+    client: [report],
+    counts: { calls: 0, bytes: 0 }
   })
 })
 
 describe('a result', () => {
-  it('is kept without the requests that it came by', async () => {
-    setFlagsFromString('--expose-gc')
-    const collectGarbage = runInNewContext('gc') as () => void
-    const requests: WeakRef<object>[] = []
-    const see: RequestHandler = (req, _res, next) => {
-      requests.push(new WeakRef(req))
-      next()
-    }
-    const endpoint = rawEndpoint(() => undefined, { stateless: true })
-    const { url, streams } = await serve(endpoint, { resumeTokens: { after: SOON } }, [see])
-    const CALLS = 10
-    for (let n = 0; n < CALLS; n++) {
-      const first = await ask(url, report(1, { resumeToken: null, 'express-mcp-streams/wait': 0 }))
-      answerJson(endpoint.calls.at(-1)!, TEXT)
-      await ask(url, report(2, { resumeToken: tokenOf(first) }))
-    }
-    expect(streams.stats().calls).toBe(CALLS)
-    expect(requests).toHaveLength(2 * CALLS)
-    endpoint.calls.length = endpoint.requests.length = 0
-    // The last ones may be in the hands of their sockets.
-    await until(() => {
-      collectGarbage()
-      return requests.filter(request => request.deref() !== undefined).length < CALLS / 2
-    })
-    expect(streams.stats().calls).toBe(CALLS)
+  const CALLS = 10
+  const requests: WeakRef<object>[] = []
+  conversation('is kept without the requests that it came by', {
+    ...tokens(),
+    inFront: [(req, _res, next) => next(void requests.push(new WeakRef(req)))],
+    endpoint: [hold, json(TEXT)],
+    client: [
+      ...upTo(CALLS).flatMap(token => [report({ wait: 0 }), go, report({ token })]),
+      counts({ calls: CALLS }),
+      ({ runs, requests, endpoint: { handler } }) => {
+        runs.length = requests.length = (handler as RawEndpoint).calls.length = 0
+      }
+    ],
+    then: async () => {
+      expect(requests).toHaveLength(2 * CALLS)
+      setFlagsFromString('--expose-gc')
+      const collectGarbage = runInNewContext('gc') as () => void
+      // The last ones may be in the hands of their sockets.
+      await until(() => {
+        collectGarbage()
+        return requests.filter(request => request.deref() !== undefined).length < CALLS / 2
+      })
+    },
+    counts: { calls: CALLS }
   })
 })

@@ -1,80 +1,35 @@
-// A long call over raw HTTP, with resume tokens: an endpoint whose script the spec holds, and its
-// client's requests.
+// Long calls with resume tokens: their world, and what their client asks and sees.
 
 import type { McpStreamsOptions } from '../../../lib/index.js'
-import {
-  rawEndpoint,
-  type RawCall,
-  type RawEndpoint,
-  type RawEndpointOptions
-} from '../../helpers/endpoints/raw.js'
-import {
-  callTool,
-  headersFor,
-  post,
-  result as resultOf,
-  type HeaderOptions,
-  type RequestId
-} from '../../helpers/mcp.js'
-import type { Json, OpenStream } from '../../helpers/open-stream.js'
-import { serve, type Served } from '../../helpers/serve.js'
-
-export interface Setup extends Served {
-  endpoint: RawEndpoint
-}
+import { post, tunable, type Call, type Tunable, type Word } from '../../helpers/talk/client.js'
+import { upTo, type Wire } from '../../helpers/talk/index.js'
+import type { Json } from '../../helpers/open-stream.js'
 
 /** Soon enough for a spec that waits for it, and late enough for an answer that comes at once. */
 export const SOON = 40
-
-export async function serveTokens(
-  options: McpStreamsOptions = {},
-  endpointOptions: RawEndpointOptions = { stateless: true }
-): Promise<Setup> {
-  const endpoint = rawEndpoint(() => undefined, endpointOptions)
-  const { resumeTokens } = options
-  const served = await serve(endpoint, {
-    ...options,
-    resumeTokens: resumeTokens === false ? false : { after: SOON, ...resumeTokens }
-  })
-  return { ...served, endpoint }
-}
-
-/** What the endpoint answers in JSON. */
-export function answerJson({ res, message }: RawCall, value: unknown): void {
-  res.writeHead(200, { 'Content-Type': 'application/json' })
-  res.end(JSON.stringify(resultOf(message.id, value)))
-}
-
+/** Longer than any spec takes. */
+export const PATIENT = 60_000
 export const TEXT = { content: [{ type: 'text', text: 'the report' }] }
 
-/** `tools/call` of `report`, with something in its `_meta`. */
-export function report(
-  id: RequestId,
-  meta?: object,
-  args: object = { year: 2025, parts: { b: 1, a: [2] } }
-): Json {
-  const message: Json = callTool(id, 'report', args)
-  if (meta !== undefined) message.params._meta = meta
-  return message
-}
+/** A world whose calls are answered with a token after `SOON`. */
+export const tokens = (
+  resumeTokens: McpStreamsOptions['resumeTokens'] = {},
+  options: McpStreamsOptions = {}
+) => ({
+  options: { ...options, resumeTokens: resumeTokens && { after: SOON, ...resumeTokens } }
+})
 
-/**
- * Sends a request, and reads its whole answer as JSON: the last message, where it is an event
- * stream.
- */
-export async function ask(
-  url: string,
-  message: unknown,
-  headers: HeaderOptions = {}
-): Promise<Json> {
-  return answerOf(await post(url, message, headersFor({ version: '2025-11-25', ...headers })))
-}
+/** Asks for a token, or with one, and reads the whole answer. */
+export const report: Tunable<Call> = tunable('report', async (talk, options) => {
+  const wire = (await post({ token: null, ...options })(talk)) as Wire
+  await wire.response.ended
+})
 
-export async function answerOf(response: OpenStream): Promise<Json> {
-  await response.ended
-  const isStream = String(response.headers['content-type']).startsWith('text/event-stream')
-  return isStream ? response.messages().at(-1) : JSON.parse(response.text)
-}
+/** Asks for nothing but the result. */
+export const plain = (options: Call = {}): Word => report({ token: undefined, ...options })
+
+/** What a client sees that is given the first n tokens, each in JSON. */
+export const given = (n: number): string[] => upTo(n).flatMap(one => ['json', `token ${one}`])
 
 /** The token of an answer in the meantime. */
 export function tokenOf(answer: Json): string {

@@ -12,7 +12,7 @@ export type Word = (talk: Talk) => unknown
 /** Stands in a list as it is, or with what is special this time. */
 export type Tunable<Options> = Word & ((options: Options) => Word)
 
-function tunable<Options extends object>(
+export function tunable<Options extends object>(
   name: string,
   run: (talk: Talk, options: Partial<Options>) => unknown
 ): Tunable<Options> {
@@ -28,20 +28,32 @@ const shown = (options: object): string =>
     .map(([key, value]) => `${key}: ${JSON.stringify(value)?.slice(0, 20)}`)
     .join(', ')
 
-interface Call extends Omit<Sent, 'message'> {
+export interface Call extends Omit<Sent, 'message'> {
   id?: mcp.RequestId
   /** The arguments of the tool. */
   args?: object
-  meta?: object
+  meta?: object | undefined
+  /** A resume token: the nth that the client has been given, or any text; `null` asks for one. */
+  token?: unknown
+  /** How long it waits for its result, with tokens. */
+  wait?: unknown
   /** In the place of a call. */
   message?: unknown
 }
 
 /** Calls a tool, under the id 1. */
-export const post: Tunable<Call> = tunable('post', (talk, { id = 1, args, meta, ...more }) => {
+export const post: Tunable<Call> = tunable('post', (talk, options) => {
+  const { id = 1, args, meta, token, wait, ...more } = options
   const { server = 'by hand', version, capabilities } = talk.world
   const call: Json = mcp.callTool(id, server === 'by hand' ? 'any' : 'context', args)
-  if (meta !== undefined) call.params._meta = meta
+  const said = {
+    ...meta,
+    ...(token !== undefined && {
+      resumeToken: typeof token === 'number' ? talk.tokens()[token - 1] : token
+    }),
+    ...(wait !== undefined && { 'express-mcp-streams/wait': wait })
+  }
+  if (meta !== undefined || Object.keys(said).length > 0) call.params._meta = said
   const isModern = (more.version ?? version) === '2026-07-28'
   const { message = isModern ? mcp.withEnvelope(call, capabilities) : call, ...sent } = more
   return talk.send({ ...(isModern && { message: call }), ...sent, body: message })
@@ -67,9 +79,10 @@ export const take = (n: number): Word => named(`take(${n})`, talk => talk.take(n
 export const cut: Tunable<{ by: 'fin' | 'rst' | 'silence' }> = tunable(
   'cut',
   async (talk, { by = 'fin' }) => {
-    const { response } = talk
+    const { response, wire } = talk
     const before = talk.connections()
-    talk.wire.isLost = true
+    wire.isLost = true
+    if (response === undefined) return wire.leave()
     if (by === 'silence') return void response.pause()
     const wasOpen = response.ending === undefined
     if (by === 'fin') response.destroy()
@@ -135,8 +148,17 @@ export const drop: Tunable<Sent> = tunable('drop', (talk, more) =>
   talk.send({ method: 'DELETE', url: talk.link, ...more })
 )
 
+/** Goes on without waiting for the response of this word to begin. */
+export const meanwhile = (word: Word): Word =>
+  named(`meanwhile ${word.name}`, talk => {
+    void Promise.resolve(word(talk)).catch(() => undefined)
+  })
+
 /** Waits for the end of its response. */
-export const end: Word = named('end', ({ response }) => response.ended)
+export const end: Word = named('end', async ({ wire }) => {
+  await wire.opened
+  await wire.response.ended
+})
 
 /** Lets the endpoint go on to its next `hold`, or to its end. */
 export const go: Tunable<{ run: number }> = tunable('go', async (talk, { run }) => {
@@ -151,6 +173,9 @@ export const counts = (expected: Partial<McpStreamsStats>): Word =>
 /** Waits for what nobody announces. */
 export const until = (condition: (talk: Talk) => boolean): Word =>
   named('until', talk => talk.until(() => condition(talk)))
+
+/** Waits until so many requests have come to the endpoint's script. */
+export const arrived = (n: number): Word => named(`arrived(${n})`, ({ runs }) => runs.nth(n))
 
 /** Waits until the endpoint has seen its response close. */
 export const closed: Word = named('closed', ({ call }) => call.closed)

@@ -35,6 +35,17 @@ export function conversation(title: string, spec: Conversation): void {
   it(title, async () => void (await play(spec)))
 }
 
+interface Each {
+  <Row extends [unknown, ...unknown[]]>(rows: readonly Row[]): Titled<Row>
+  <Value>(rows: readonly Value[]): Titled<[value: Value]>
+}
+type Titled<Row extends unknown[]> = (title: string, spec: (...row: Row) => Conversation) => void
+
+/** One for each row of a table, as `it.each`. */
+conversation.each = ((rows: readonly unknown[]): Titled<unknown[]> =>
+  (title, spec) =>
+    it.each(rows)(title, async (...row: unknown[]) => void (await play(spec(...row))))) as Each
+
 /** Longer than any conversation takes, and shorter than Jest waits: who hangs is named. */
 const PATIENCE = Number(process.env['PATIENCE'] ?? 100_000)
 
@@ -79,7 +90,9 @@ export async function converse(
   const compared = lists.flatMap(([name, expected, seen]) =>
     expected === undefined ? [] : [{ name, expected, seen: seen() }]
   )
-  const wrong = compared.filter(({ expected, seen }) => firstDifference(expected, seen) >= 0)
+  const tokens = made.tokens()
+  const word = (message: unknown): unknown => wordFor(message, tokens)
+  const wrong = compared.filter(({ expected, seen }) => firstDifference(expected, seen, word) >= 0)
   if (why === undefined && wrong.length === 0) return
   const script = sideBySide(
     ['the endpoint', made.runs.flatMap(({ done }, n) => (n > 0 ? ['(again)', ...done] : done))],
@@ -89,8 +102,8 @@ export async function converse(
   const tables = (wrong.length > 0 ? wrong : compared).map(({ name, expected, seen }) =>
     sideBySide(
       ['expected', expected.map(shown)],
-      [name, seen.map(one => shown(wordFor(one)))],
-      firstDifference(expected, seen)
+      [name, seen.map(one => shown(word(one)))],
+      firstDifference(expected, seen, word)
     )
   )
   const said = why instanceof Error ? why.message : String(why ?? 'something else was seen')
@@ -103,9 +116,13 @@ const shown = (value: unknown): string =>
   typeof value === 'object' ? JSON.stringify(value) : String(value)
 
 /** An expected object is compared with the whole message, all else with the word for it. */
-function firstDifference(expected: readonly unknown[], seen: readonly unknown[]): number {
+function firstDifference(
+  expected: readonly unknown[],
+  seen: readonly unknown[],
+  word: (message: unknown) => unknown
+): number {
   const isEqual = (one: unknown, other: unknown): boolean => {
-    if (typeof one !== 'object') return one === wordFor(other)
+    if (typeof one !== 'object') return one === word(other)
     try {
       expect(other).toEqual(one)
       return true
@@ -122,4 +139,4 @@ function firstDifference(expected: readonly unknown[], seen: readonly unknown[])
 /** 1 to n. */
 export const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1)
 
-export { primer, talk, type Talk, type World } from './world.js'
+export { primer, talk, type Talk, type Wire, type World } from './world.js'

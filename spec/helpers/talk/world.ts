@@ -75,25 +75,38 @@ export interface Sent extends Client {
   at?: number
 }
 
-/** A response of which the client has read so many events. */
+/** A request, and its response, of which the client has read so many events. */
 export class Wire {
-  readonly response: OpenStream
+  /** `undefined` until its head is here. */
+  response!: OpenStream
+  /** Resolves with its head. */
+  readonly opened: Promise<void>
   read = 0
   /** The client has left, or hears nothing any more: what still comes is not its to see. */
   isLost = false
+  readonly #leaving = new AbortController()
 
-  constructor(response: OpenStream) {
-    this.response = response
+  constructor(url: string, options: OpenStreamOptions) {
+    this.opened = openStream(url, { ...options, signal: this.#leaving.signal }).then(
+      response => void (this.response = response)
+    )
+    // It may be the client that has left.
+    this.opened.catch(() => undefined)
+  }
+
+  /** Its client goes away before its response begins. */
+  leave(): void {
+    this.#leaving.abort()
   }
 
   /** How it ended, as far as its client can tell. */
   get ending(): string | undefined {
-    return this.isLost ? undefined : this.response.ending
+    return this.isLost ? undefined : this.response?.ending
   }
 
   /** What the client has read: all, once it has ended. */
   get blocks(): Block[] {
-    const { events } = this.response
+    const events = this.response?.events ?? []
     return this.ending === undefined ? events.slice(0, this.read) : events
   }
 
@@ -158,7 +171,7 @@ export class Talk {
   }
 
   async restart(): Promise<void> {
-    for (const wire of this.wires) wire.isLost ||= wire.response.ending === undefined
+    for (const wire of this.wires) wire.isLost ||= wire.ending === undefined
     this.server.closeAllConnections()
     await this.start()
   }
@@ -227,16 +240,16 @@ export class Talk {
     if (method !== undefined) options.method = method
     if (body !== undefined) options.body = body
     const origin = new URL(this.urls[at]!).origin
-    const wire = new Wire(
-      await openStream((url ?? this.url).replace(/^http:..[^/]*/, origin), options)
-    )
+    const wire = new Wire((url ?? this.url).replace(/^http:..[^/]*/, origin), options)
     this.wires.push(wire)
+    await wire.opened
     return wire
   }
 
   /** Waits for this many more events of the present wire. */
   async take(n: number): Promise<void> {
     const { wire } = this
+    await wire.opened
     while (wire.response.events.length < wire.read + n) await wire.response.next()
     wire.read += n
   }
@@ -257,7 +270,13 @@ export class Talk {
 
   /** The same with a word for each message. */
   words(): unknown[] {
-    return this.sees().map(wordFor)
+    const tokens = this.tokens()
+    return this.sees().map(message => wordFor(message, tokens))
+  }
+
+  /** The resume tokens that the client has been given, the first first. */
+  tokens(): string[] {
+    return [...new Set(this.sees().flatMap(message => tokenIn(message) ?? []))]
   }
 
   /** The ids of all events that it has read, behind their streams'. */
@@ -289,6 +308,7 @@ export const primer = 'primer'
 
 /** One word for what has come on a wire, and for each message in it. */
 function seenOn({ response, blocks, ending }: Wire): unknown[] {
+  if (response === undefined) return []
   const type = String(response.headers['content-type'])
   if (type.startsWith('text/event-stream')) {
     const seen = blocks.flatMap(block => (isMessage(block) ? JSON.parse(block.data!) : primer))
@@ -301,11 +321,18 @@ function seenOn({ response, blocks, ending }: Wire): unknown[] {
   return [reason === undefined ? `${response.status}` : `${response.status} ${reason}`]
 }
 
-/** A message in one word: the number of a note, `result`, `error no-response`, `asks a`. */
-export function wordFor(message: Json): unknown {
+const tokenIn = (message: Json): string | undefined => message?.result?._meta?.nextResumeToken
+
+/**
+ * A message in one word: the number of a note, `result`, `error no-response`, `asks a`; `token 1`
+ * for the first token.
+ */
+export function wordFor(message: Json, tokens: readonly string[] = []): unknown {
   if (typeof message !== 'object' || message === null) return message
   const { id, method, params, result, error } = message
   const of = id === 1 ? '' : ` of ${id}`
+  const token = tokenIn(message)
+  if (token !== undefined) return `token ${tokens.indexOf(token) + 1}${of}`
   if (result !== undefined) return `result${of}`
   if (error !== undefined) {
     const parts = [error.code === -31000 ? undefined : error.code, error.data?.reason]

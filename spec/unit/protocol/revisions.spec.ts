@@ -7,13 +7,13 @@ const ANNOUNCED = { reconnects: 'always', handoff: 'when-quiet' }
 
 describe('what a revision allows towards a client', () => {
   const untouched = {
-    taken: false,
+    isDurable: false,
     primer: 'none',
     reconnects: 'when-links-followed',
     handoff: 'never'
   }
   const early = {
-    taken: true,
+    isDurable: true,
     primer: 'named',
     reconnects: 'when-links-followed',
     handoff: 'when-links-followed'
