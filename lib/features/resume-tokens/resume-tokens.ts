@@ -23,7 +23,7 @@ import { type ResumeTokensSettings, TokenCalls, waitOf } from './token-calls.js'
 
 export class ResumeTokens extends TokenCalls implements Feature {
   readonly triggers: Triggers
-  readonly onWires = { tokens: this }
+  readonly onWires: NonNullable<Feature['onWires']> = { tokens: this }
 
   constructor(parts: InstanceParts, settings: ResumeTokensSettings) {
     super(parts, settings)
