@@ -3,6 +3,7 @@
 import { LF } from '../protocol/bytes.js'
 import { eventIdPrefix, type Identified } from '../protocol/event-id.js'
 import type { Counter } from './budget.js'
+import type { Pieces } from './record.js'
 import {
   type Batch,
   LARGEST_SEGMENT,
@@ -12,6 +13,8 @@ import {
 } from './segment.js'
 
 const SMALLEST_SEGMENT = 512
+/** Part of the memory of segments that has to be in use where they are kept as they are. */
+const MOSTLY_USED = 7 / 8
 
 /**
  * An append-only log with eviction from its start. An event is copied once, into a segment, behind
@@ -110,26 +113,31 @@ export class EventLog {
   }
 
   /** All events in one piece, which does not change, and where each of them ends but the last. */
-  whole(): { readonly bytes: Uint8Array; readonly ends: readonly number[] } {
+  /** @param isOver the log is cleared next. */
+  whole(isOver: boolean): {
+    readonly bytes: Uint8Array | Pieces
+    readonly ends: readonly number[]
+  } {
+    const segments = this.#segments
     const ends: number[] = []
     let size = 0
-    for (const segment of this.#segments) {
+    for (const segment of segments) {
       for (let sequence = segment.first; sequence <= segment.last; sequence++)
         ends.push(size + segment.endOf(sequence))
       size += segment.used
     }
     ends.pop()
-    const [first] = this.#segments
+    const [first] = segments
     // Memory of this one size alone is used again; one event takes no more than it needs.
     if (first?.used === size && first.bytes.length === size && size !== LARGEST_SEGMENT)
       return { bytes: first.bytes, ends }
-    return {
-      bytes: Buffer.concat(
-        this.#segments.map(one => one.after(0)),
-        size
-      ),
-      ends
+    // To copy megabytes takes milliseconds. What is not used of segments does not count.
+    if (isOver && size > LARGEST_SEGMENT && size > this.bytes * MOSTLY_USED) {
+      for (const segment of segments) segment.giveAway()
+      const takeBack = (): void => segments.forEach(segment => segment.takeBack())
+      return { bytes: { length: size, pieces: segments.map(allOf), takeBack }, ends }
     }
+    return { bytes: Buffer.concat(segments.map(allOf), size), ends }
   }
 
   /** One event, to be used before the log changes; `undefined`: it is not kept. */
@@ -272,6 +280,8 @@ export class EventLog {
     return segments[low] as Segment
   }
 }
+
+const allOf = (segment: Segment): Uint8Array => segment.after(0)
 
 const ZERO = 48
 

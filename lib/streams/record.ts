@@ -66,6 +66,15 @@ const ANSWERED: RecordDetails = {
   asked: undefined
 }
 
+/** Bytes that are joined when they are asked for: most large records never are. */
+export interface Pieces {
+  /** Of all together. */
+  readonly length: number
+  readonly pieces: readonly Uint8Array[]
+  /** They are not used any more. */
+  takeBack(): void
+}
+
 /** Bytes up to which they are a string, which takes less memory than a buffer. */
 const MOST_AS_TEXT = 16 * 1024
 
@@ -82,13 +91,13 @@ export class Record extends Member implements StreamIdentity {
   /** Milliseconds from when it was opened until then. */
   #took: number
   /** A string has a byte in each character. `undefined`: its bytes are not kept any more. */
-  #bytes: string | Uint8Array | undefined
+  #bytes: string | Uint8Array | Pieces | undefined
   details: RecordDetails
   readonly #requestIds: RequestId | readonly RequestId[]
 
   constructor(
     init: RecordInit,
-    bytes: string | Uint8Array | undefined,
+    bytes: string | Uint8Array | Pieces | undefined,
     details: Partial<RecordDetails>,
     begunAt?: number
   ) {
@@ -100,7 +109,7 @@ export class Record extends Member implements StreamIdentity {
     this.profile = init.profile
     this.#requestIds = requestIds.length === 1 ? (requestIds[0] as RequestId) : requestIds
     this.#bytes =
-      typeof bytes === 'object' && bytes.length <= MOST_AS_TEXT ? latin1Of(bytes) : bytes
+      bytes instanceof Uint8Array && bytes.length <= MOST_AS_TEXT ? latin1Of(bytes) : bytes
     const isAnswered = details === ANSWERED && kind === ANSWERED.kind
     this.details = isAnswered ? ANSWERED : sharedOf({ ...ANSWERED, ...details, kind })
     this.before = undefined
@@ -288,9 +297,17 @@ export class Record extends Member implements StreamIdentity {
   }
 
   #between(from: number, to: number): Buffer {
-    const bytes = this.#bytes ?? ''
+    let bytes = this.#bytes ?? ''
     if (typeof bytes === 'string') return Buffer.from(bytes.slice(from, to), 'latin1')
+    if ('pieces' in bytes) bytes = this.#join(bytes)
     return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from)
+  }
+
+  #join(bytes: Pieces): Uint8Array {
+    const { pieces, length } = bytes
+    this.#bytes = Buffer.concat(pieces, length)
+    bytes.takeBack()
+    return this.#bytes
   }
 
   /** A client is given its events after a cursor, up to one. */
@@ -313,7 +330,9 @@ export class Record extends Member implements StreamIdentity {
   /** From now on, it is its own tombstone. */
   forgetBytes(): void {
     const { ends, asked } = this.details
+    const bytes = this.#bytes
     this.#bytes = undefined
+    if (typeof bytes === 'object' && 'pieces' in bytes) bytes.takeBack()
     if (ends.length > 0 || asked !== undefined)
       this.details = { ...this.details, ends: [], asked: undefined }
   }

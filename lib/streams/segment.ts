@@ -69,6 +69,7 @@ export class Segment extends Holding {
   #retained: RetainedBatch | undefined
   #isEvicted = false
   #isCounted = true
+  #isGivenAway = false
   #mayReuse = true
   readonly #budget: Counter
   /** The owner for whom it counts. */
@@ -124,6 +125,21 @@ export class Segment extends Holding {
     return this.bytes.subarray(this.endOf(sequence), this.used)
   }
 
+  /** Somebody else keeps its events, and counts them, until `takeBack`. */
+  giveAway(): void {
+    this.#isGivenAway = true
+    this.#uncount()
+  }
+
+  takeBack(): void {
+    this.#isGivenAway = false
+    if (this.#retained !== undefined) {
+      this.#isCounted = true
+      this.#budget.holdAnyway(this.owner, this.bytes.length)
+    }
+    this.evict()
+  }
+
   // RetainedBatch
 
   retain(batch: RetainedBatch): void {
@@ -149,7 +165,8 @@ export class Segment extends Holding {
    */
   evict(isRecallable = true): void {
     this.#isEvicted = true
-    if (isRecallable && this.#retained !== undefined) this.#budget.offer(this, RANKS.lingering)
+    if (isRecallable && this.#isCounted && this.#retained !== undefined)
+      this.#budget.offer(this, RANKS.lingering)
     this.#recycle()
   }
 
@@ -170,7 +187,7 @@ export class Segment extends Holding {
   }
 
   #recycle(): void {
-    if (!this.#isEvicted || this.#retained !== undefined) return
+    if (!this.#isEvicted || this.#isGivenAway || this.#retained !== undefined) return
     this.#uncount()
     const isReusable = this.#mayReuse && this.bytes.length === LARGEST_SEGMENT
     if (isReusable && free.length < MOST_FREE) free.push(this.bytes)

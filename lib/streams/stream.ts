@@ -454,10 +454,10 @@ export class Stream extends Member implements StreamIdentity, AskingStream {
     this.#noteEvicted()
   }
 
-  /** What it leaves. `isKept`: with its bytes. */
-  toRecord(isKept: boolean): Record {
+  /** What it leaves. `isKept`: with its bytes. `isOver`: its own are dropped next. */
+  toRecord(isKept: boolean, isOver = false): Record {
     const { log, readers } = this
-    const { bytes, ends } = isKept ? log.whole() : { bytes: undefined, ends: [] }
+    const { bytes, ends } = isKept ? log.whole(isOver) : { bytes: undefined, ends: [] }
     return new Record(
       this,
       bytes,
@@ -485,7 +485,7 @@ export class Stream extends Member implements StreamIdentity, AskingStream {
 
   /** Its record takes its place. `isKept`: with its bytes. `isRecall`: as in `dispose`. */
   dissolve(isKept: boolean, isRecall: boolean): Record {
-    const record = (this.record = this.toRecord(isKept))
+    const record = (this.record = this.toRecord(isKept, true))
     this.dispose(isRecall)
     return record
   }

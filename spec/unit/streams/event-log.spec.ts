@@ -4,6 +4,7 @@ import { describe, expect, it } from '@jest/globals'
 import { fc, times } from '../../helpers/property.js'
 import { Budget } from '../../../lib/streams/budget.js'
 import { EventLog } from '../../../lib/streams/event-log.js'
+import type { Pieces } from '../../../lib/streams/record.js'
 
 const STREAM = { id: 'x', requestIds: [] }
 const PREFIX = 'id: x.'
@@ -308,6 +309,53 @@ describe('the event log', () => {
       for (const text of ['a', 'b', 'c']) append(log, text)
       write(log, 2)
       expect([log.written, log.unwrittenBytes]).toEqual([3, 0])
+    })
+  })
+
+  describe('that is over, and large', () => {
+    const filled = () => {
+      const made = newLog()
+      for (let i = 0; i < 40; i++) append(made.log, `${i}`.padEnd(5000, 'x'))
+      return made
+    }
+    const given = (log: EventLog): Pieces => {
+      const { bytes } = log.whole(true)
+      log.clear()
+      if (!('pieces' in bytes)) throw new Error('joined')
+      return bytes
+    }
+
+    it('gives its memory away as it is, and nobody writes there until it is taken back', () => {
+      const { budget, log } = filled()
+      const text = textAfter(log, 0)
+      const kept = given(log)
+      expect(budget.used).toBe(0)
+      filled()
+      expect(Buffer.concat(kept.pieces).toString()).toBe(text)
+      expect(kept.length).toBe(text.length)
+      kept.takeBack()
+      const other = filled().log
+      const all = kept.pieces.map(({ buffer }) => buffer)
+      expect(all).toContain(other.read(other.last - 20).bytes.buffer)
+    })
+
+    it('counts what a reader still has when it is taken back', () => {
+      const { budget, log } = filled()
+      const first = log.retain(0, { recalled: () => undefined })
+      const text = Buffer.from(first.bytes).toString()
+      given(log).takeBack()
+      expect(budget.used).toBe(first.bytes.buffer.byteLength)
+      filled()
+      expect(Buffer.from(first.bytes).toString()).toBe(text)
+      first.release()
+      expect(budget.used).toBe(0)
+    })
+
+    it('is copied while it goes on, or where much of its memory is not in use', () => {
+      expect('pieces' in filled().log.whole(false).bytes).toBe(false)
+      const { log } = newLog()
+      for (let i = 0; i < 4; i++) append(log, 'x'.repeat(40_000))
+      expect('pieces' in log.whole(true).bytes).toBe(false)
     })
   })
 

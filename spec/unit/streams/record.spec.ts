@@ -36,7 +36,11 @@ const CASES: [string, unknown[]][] = [
   ['one event', [response()]],
   ['several events', [progress('a'), progress('b'), response()]],
   ['characters of several bytes', [progress('grün, 日本, 🙂'), response(1, { text: 'é' })]],
-  ['more than a string is kept of', [progress('x'.repeat(20_000)), progress('é'), response()]]
+  ['more than a string is kept of', [progress('x'.repeat(20_000)), progress('é'), response()]],
+  [
+    'what is kept in pieces',
+    [...Array.from({ length: 40 }, (_, i) => progress(`${i}`.padEnd(5000, 'x'))), response()]
+  ]
 ]
 
 /** Of a call that was over when its response was first sent. */
