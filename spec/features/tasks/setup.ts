@@ -6,8 +6,8 @@ import type { McpStreamsOptions } from '../../../lib/index.js'
 import { tasks, type TasksOptions } from '../../../lib/features/tasks/index.js'
 import { Awaitable } from '../../helpers/gate.js'
 import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
-import { post, request, result as resultOf, type RequestId } from '../../helpers/mcp.js'
-import type { Json, OpenStream } from '../../helpers/open-stream.js'
+import { request, result as resultOf, withEnvelope, type RequestId } from '../../helpers/mcp.js'
+import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { serve, type Served } from '../../helpers/serve.js'
 
 export const EXTENSION = 'io.modelcontextprotocol/tasks'
@@ -74,36 +74,23 @@ export const elicitation = (message: string): object => ({
 })
 
 /** A request as a client sends it that declares the extension, or whatever `capabilities` say. */
-export async function send(
-  url: string,
+export function requestOf(
   method: string,
   params: Record<string, unknown> = {},
-  { id = 1, headers = {}, capabilities = DECLARED }: SendOptions = {}
-): Promise<OpenStream> {
-  const meta = {
-    'io.modelcontextprotocol/protocolVersion': REVISION,
-    'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
-    'io.modelcontextprotocol/clientCapabilities': capabilities
-  }
+  { id = 1, headers, capabilities = DECLARED }: SendOptions = {}
+) {
   const name = params['taskId'] ?? params['name']
-  const all: Record<string, string | undefined> = {
-    accept: 'application/json, text/event-stream',
-    'mcp-protocol-version': REVISION,
-    'mcp-method': method,
-    'mcp-name': typeof name === 'string' ? name : undefined,
-    ...headers
+  const named = { 'mcp-method': method, 'mcp-name': typeof name === 'string' ? name : undefined }
+  return {
+    headers: { 'mcp-protocol-version': REVISION, ...named, ...headers },
+    body: withEnvelope(request(id, method, params), capabilities)
   }
-  const given = Object.entries(all).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined
-  )
-  const message = request(id, method, {
-    ...params,
-    _meta: { ...(params['_meta'] as object), ...meta }
-  })
-  return post(url, message, Object.fromEntries(given))
 }
 
-interface SendOptions {
+export const send = (url: string, ...asked: Parameters<typeof requestOf>): Promise<OpenStream> =>
+  openStream(url, requestOf(...asked))
+
+export interface SendOptions {
   id?: RequestId
   /** `undefined`: it is not sent. */
   headers?: Record<string, string | undefined>
