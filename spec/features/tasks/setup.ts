@@ -1,17 +1,15 @@
 // Tasks over raw HTTP, at 2026-07-28: an endpoint without any, whose script the spec holds, and
 // what its client sends.
 
-import type { RequestHandler } from 'express'
-import type { McpStreamsOptions } from '../../../lib/index.js'
 import { tasks, type TasksOptions } from '../../../lib/features/tasks/index.js'
 import { Awaitable } from '../../helpers/gate.js'
-import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
+import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { request, result as resultOf, withEnvelope, type RequestId } from '../../helpers/mcp.js'
 import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { serve, type Served } from '../../helpers/serve.js'
 
 export const EXTENSION = 'io.modelcontextprotocol/tasks'
-export const DECLARED = { extensions: { [EXTENSION]: {} } }
+const DECLARED = { extensions: { [EXTENSION]: {} } }
 export const RESULT = {
   content: [{ type: 'text', text: 'the report' }],
   resultType: 'complete'
@@ -19,41 +17,18 @@ export const RESULT = {
 const REVISION = '2026-07-28'
 
 export interface Setup extends Served {
-  endpoint: RawEndpoint
   /** Calls of tools that have reached the endpoint. */
   calls: Awaitable<RawCall>
-  /** How often the endpoint has been asked what it can do. */
-  discoveries: () => number
-}
-
-interface Endpoint {
-  capabilities?: object
-  script?: (call: RawCall) => unknown
-  inFront?: RequestHandler[]
 }
 
 /** Tasks at once, for whatever tool, unless the spec says otherwise. */
-export async function serveTasks(
-  taskOptions: TasksOptions = {},
-  { capabilities = { tools: {} }, script = () => undefined, inFront = [] }: Endpoint = {},
-  options: McpStreamsOptions = {}
-): Promise<Setup> {
+export async function serveTasks(options: TasksOptions = {}): Promise<Setup> {
   const calls = new Awaitable<RawCall>()
-  let discoveries = 0
   const endpoint = rawEndpoint(call => {
-    if (call.message?.method === 'server/discover') {
-      discoveries++
-      return answer(call, { supportedVersions: [REVISION], capabilities })
-    }
-    calls.push(call)
-    return script(call)
+    if (call.message?.method !== 'server/discover') return calls.push(call)
+    return answer(call, { supportedVersions: [REVISION], capabilities: { tools: {} } })
   })
-  const served = await serve(
-    endpoint,
-    { ...options, tasks: tasks({ after: 0, ...taskOptions }) },
-    inFront
-  )
-  return { ...served, endpoint, calls, discoveries: () => discoveries }
+  return { ...(await serve(endpoint, { tasks: tasks({ after: 0, ...options }) })), calls }
 }
 
 /** What the endpoint answers in JSON. */
@@ -108,12 +83,9 @@ export async function answerOf(response: OpenStream): Promise<Json> {
   return isStream ? response.messages().at(-1) : JSON.parse(response.text)
 }
 
-export const callTool = (url: string, name = 'report', options: SendOptions = {}): Promise<Json> =>
-  ask(url, 'tools/call', { name, arguments: {} }, options)
-
 /** The id of the task that a call has become. */
-export async function begin(url: string, name?: string, options?: SendOptions): Promise<string> {
-  const { result } = await callTool(url, name, options)
+export async function begin(url: string, name = 'report', options?: SendOptions): Promise<string> {
+  const { result } = await ask(url, 'tools/call', { name, arguments: {} }, options)
   if (result?.resultType !== 'task') throw new Error(`no task: ${JSON.stringify(result)}`)
   return result.taskId
 }
