@@ -199,7 +199,7 @@ describe('creations', () => {
   })
 
   conversation('with a head that is wrong are for the endpoint to refuse', {
-    ...modern(),
+    ...modern(always),
     endpoint: [refuse(400, '{}')],
     client: [call({ headers: { 'mcp-name': 'b' } }), end],
     sees: ['400'],

@@ -121,13 +121,14 @@ describe('a client', () => {
   })
 
   let isOpen = true
-  const guard: RequestHandler = (_req, res, next) =>
-    void (isOpen ? next() : res.status(401).json({ error: 'out' }))
   conversation('that is shut out hears it from the endpoint, and of no task', {
-    ...modern({}, {}, { inFront: [guard] }),
+    ...modern({}, {}, { isOpen: () => isOpen }),
     client: [
       ...[begin, () => void (isOpen = false)],
-      told('tasks/get', { error: 'out' }, { ...as('late'), status: 401 })
+      async talk => {
+        const { status, text } = await ask(talk, 'tasks/get', as('late'))
+        expect([status, text]).toEqual([401, 'out'])
+      }
     ]
   })
 

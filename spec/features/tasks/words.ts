@@ -19,15 +19,20 @@ interface Place {
   /** What the endpoint says that it can do. */
   capabilities?: object
   inFront?: RequestHandler[]
+  /** Whether it lets clients in that it is asked about. Default: yes. */
+  isOpen?: () => boolean
 }
 
 /** Calls of tools are tasks at once, and each has its result with `go`. */
 export const modern = (
   options: TasksOptions = {},
   more: McpStreamsOptions = {},
-  { capabilities = { tools: {} }, inFront = [] }: Place = {}
+  { capabilities = { tools: {} }, inFront = [], isOpen = () => true }: Place = {}
 ) => {
-  const discover = rawEndpoint(call => answer(call, { capabilities }))
+  const discover = rawEndpoint(call => {
+    if (isOpen()) answer(call, { capabilities })
+    else call.res.writeHead(401).end('out')
+  })
   return {
     version: '2026-07-28',
     endpoint: [hold, json(RESULT)],
