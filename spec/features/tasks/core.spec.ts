@@ -450,11 +450,13 @@ describe('progress of a task', () => {
     sees: talk => [primer, notification('notifications/progress', { ...half, ...related(talk) })]
   })
 
-  const time = performance.now()
+  let time: number | undefined
   const at =
     (ms: number): Word =>
-    () =>
-      void jest.spyOn(performance, 'now').mockReturnValue(time + ms)
+    () => {
+      time ??= performance.now()
+      jest.spyOn(performance, 'now').mockReturnValue(time + ms)
+    }
   const reported = (n: number): Word[] => [go, task('working', { statusMessage: `${n}` })]
   const states = ({ wires: [channel] }: Talk) =>
     channel!.messages.flatMap(({ params: { status, statusMessage } }) =>
