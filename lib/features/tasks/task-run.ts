@@ -67,10 +67,6 @@ export class TaskRun implements TaskWork, AnswerListener {
     facts.task.work = this
   }
 
-  get task(): Task {
-    return this.#facts.task
-  }
-
   /** `requestId`: the id that the endpoint knows, if it was made here. */
   follow(stream: Stream, requestId?: string): void {
     this.#requestId = requestId
