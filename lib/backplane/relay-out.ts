@@ -41,8 +41,8 @@ import { parseEventId } from '../protocol/event-id.js'
 import type { Context } from '../routes/route.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import {
+  decodeHead,
   encodeHead,
-  HeadReader,
   isEventStream,
   type MountedRequest,
   requestHead,
@@ -106,7 +106,6 @@ export class RelayedResponse implements ExchangeUser {
   readonly #res: ServerResponse
   readonly #options: RelayOptions
   readonly #exchange: Exchange
-  readonly #reader = new HeadReader<RelayedHead>()
   #state: Given | { readonly is: 'over' } = { is: 'nothing' }
   /** This instance leaves: the client is to come back to another one. */
   #isLeaving = false
@@ -172,8 +171,7 @@ export class RelayedResponse implements ExchangeUser {
   readonly bytes = (bytes: Uint8Array): boolean => {
     if (this.#state.is !== 'nothing' && this.#state.is !== 'opened') return this.#write(bytes)
     try {
-      const head = this.#reader.read(bytes)
-      if (head !== undefined) this.#headCame(head)
+      this.#headCame(decodeHead<RelayedHead>(bytes))
     } catch {
       this.#refuse(502, 'endpoint-failed')
     }
