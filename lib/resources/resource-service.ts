@@ -29,6 +29,7 @@ import {
 } from './resource-request.js'
 import { discardResource, discardSource, type Source, sourceOf } from './resource-source.js'
 import {
+  type IsStreamable,
   NOT_STREAMABLE,
   type OpenedResource,
   type ResourceContext,
@@ -196,11 +197,24 @@ export class ResourceService {
   failureOf(error: unknown): Failure | undefined {
     if (error instanceof ResourceError || EndpointError.is(error)) return error
     if (error instanceof ClientGone) this.#parts.debug('resource broken off: its client has gone')
-    else this.tell(error)
+    else this.#tell(error)
     return undefined
   }
 
-  tell(cause: unknown): void {
+  /** Whether an entry of a list is marked. */
+  readonly isStreamable: IsStreamable = (uri, entry) => {
+    const { streamable } = this.settings
+    if (typeof streamable === 'boolean') return streamable
+    try {
+      return streamable(uri, entry) === true
+    } catch (error) {
+      // A list without marks is better than no list.
+      this.#tell(error)
+      return false
+    }
+  }
+
+  #tell(cause: unknown): void {
     this.#parts.debug('resource failed: %O', cause)
     this.#parts.report(new StreamError('resource-failed', { cause }), undefined)
   }
