@@ -59,7 +59,8 @@ export class Life {
   readonly #backplane: Backplane
   readonly #host: LifeHost
   readonly #lease: number
-  readonly #peers = new Peers()
+  /** What is remembered of others: when a message came, and whether they live. */
+  readonly #peers = new Map<string, Peer>()
   readonly #waits = new Set<{ until: number; readonly done: () => void }>()
   readonly #unwatch: () => void
   #looks = 0
@@ -87,7 +88,7 @@ export class Life {
 
   /** What is known of an instance now; it is looked at, so that the next call knows more. */
   known(tag: string): InstanceStats {
-    const { heardAt, liveness = 'unknown' } = this.#peers.get(tag)
+    const { heardAt, liveness = 'unknown' } = this.#peer(tag)
     const heard = this.#host.now() - heardAt
     void this.look(tag)
     const isHeard = heard < this.#lease * BEAT
@@ -104,7 +105,7 @@ export class Life {
     if (tag === this.#host.tag) {
       return this.#heardOwn(now)
     }
-    const peer = this.#peers.get(tag)
+    const peer = this.#peer(tag)
     peer.heardAt = now
     peer.liveness = undefined
   }
@@ -121,7 +122,7 @@ export class Life {
 
   /** An instance has said that it has left. */
   left(tag: string): void {
-    const peer = this.#peers.get(tag)
+    const peer = this.#peer(tag)
     peer.heardAt = -Infinity
     peer.liveness = 'gone'
     peer.judgedAt = this.#host.now()
@@ -160,7 +161,7 @@ export class Life {
   /** Whether an instance lives. Redis is asked only if that is not known from shortly before. */
   look(tag: string): Promise<Liveness> {
     const now = this.#host.now()
-    const peer = this.#peers.get(tag)
+    const peer = this.#peer(tag)
     const age = (now - peer.judgedAt) / this.#lease
     if (now - peer.heardAt < this.#lease * BEAT) return Promise.resolve('alive')
     // Without a connection, nothing could be found of what it has left behind.
@@ -267,6 +268,16 @@ export class Life {
     return this.#mayJudge ? 'gone' : 'unknown'
   }
 
+  #peer(tag: string): Peer {
+    let peer = this.#peers.get(tag)
+    if (peer !== undefined) return peer
+    peer = { heardAt: -Infinity, liveness: undefined, judgedAt: -Infinity, look: undefined }
+    this.#peers.set(tag, peer)
+    const [oldest] = this.#peers.keys()
+    if (this.#peers.size > MOST) this.#peers.delete(oldest as string)
+    return peer
+  }
+
   /** Whether an instance's sign of life is there. Rejects if that cannot be known. */
   async hasSigned(tag: string): Promise<boolean> {
     return (await this.#signOf(tag)) === 'alive'
@@ -300,21 +311,6 @@ interface Peer {
 
 /** Instances that are remembered. Each start of a process makes a new one. */
 const MOST = 10_000
-
-/** What is remembered of others: when a message came, and whether they live. */
-class Peers {
-  readonly #peers = new Map<string, Peer>()
-
-  get(tag: string): Peer {
-    let peer = this.#peers.get(tag)
-    if (peer !== undefined) return peer
-    peer = { heardAt: -Infinity, liveness: undefined, judgedAt: -Infinity, look: undefined }
-    this.#peers.set(tag, peer)
-    const [oldest] = this.#peers.keys()
-    if (this.#peers.size > MOST) this.#peers.delete(oldest as string)
-    return peer
-  }
-}
 
 /**
  * Its sign of life: a key that lasts for a lease, and then says for an hour that it has left.
