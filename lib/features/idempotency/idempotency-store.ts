@@ -1,7 +1,7 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
 import { Budget, timesTheRest } from '../../streams/budget.js'
 import { DueQueue } from '../../streams/due-queue.js'
-import { type Here, type Keeper, type KeptValue, UNKNOWN } from '../../streams/directory.js'
+import { type Here, type KeptValue, UNKNOWN } from '../../streams/directory.js'
 import { FairStore } from '../../streams/fair-store.js'
 import { Sweep, sweepPeriod } from '../../streams/timer.js'
 import { WhenIdle } from '../../streams/when-idle.js'
@@ -176,9 +176,11 @@ export class IdempotencyStore implements IdempotencyHost {
     this.#settled.set(key, owner, call)
   }
 
-  #keepForOthers(key: string, call: SettledCall): void {
-    const { kept } = this.#parts
-    if (kept !== undefined) keepOutcome(kept, key, call, this.#limits.window)
+  #keepForOthers(key: string, { hash, outcome }: SettledCall): void {
+    if (outcome.kind === 'lost') return
+    const { body, ...said } = outcome.kind === 'answer' ? outcome : { ...outcome, body: NOTHING }
+    const head: Head = { kind: 'key', hash, outcome: said }
+    this.#parts.kept?.keep(key, head, [body], this.#limits.window)
   }
 
   /** `false`: nothing is left that may expire. */
@@ -219,19 +221,6 @@ interface Head {
 }
 
 const NOTHING = new Uint8Array(0)
-
-/** @param key what the call is kept under, bound to its owner, session and path. */
-function keepOutcome(
-  keeper: Keeper,
-  key: string,
-  { hash, outcome }: SettledCall,
-  time: number
-): void {
-  if (outcome.kind === 'lost') return
-  const { body, ...said } = outcome.kind === 'answer' ? outcome : { ...outcome, body: NOTHING }
-  const head: Head = { kind: 'key', hash, outcome: said }
-  keeper.keep(key, head, [body], time)
-}
 
 /** `undefined`: the value is not the outcome of a call under a key. */
 export function keptOutcomeIn({
