@@ -310,6 +310,8 @@ class WireReply implements CallReply {
   }
 
   gone(isCancelled: boolean): void {
+    // Another request for the same call may have gone just now, and cancelled it.
+    if (this.isOver) return
     this.#setOver()
     this.#onGone(isCancelled)
   }
