@@ -19,7 +19,7 @@ import { Awaitable } from '../gate.js'
 import { closeLater, listen, type Handler } from '../listen.js'
 import * as mcp from '../mcp.js'
 import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '../open-stream.js'
-import { serve } from '../serve.js'
+import { linkIn, serve } from '../serve.js'
 import { json, Run, type Script } from './endpoint.js'
 
 const SERVERS = {
@@ -52,8 +52,6 @@ export interface World extends Client {
   ping?: Script
   /** What answers get, and notifications but for the first. Default: 202. */
   accepts?: Script
-  /** What a DELETE gets. Default: 200. */
-  deletes?: Script
   options?: McpStreamsOptions
   inFront?: RequestHandler[]
   /** How it is mounted. Default: as the README does it, at `/mcp`. */
@@ -64,6 +62,8 @@ export interface World extends Client {
   instances?: number
   /** Time stands still but for `pass`. */
   clock?: 'stopped'
+  /** Words of its own for messages that the client sees; `undefined`: as ever. */
+  word?: (message: Json, talk: Talk) => string | undefined
 }
 
 /** A request of the client's. */
@@ -84,19 +84,15 @@ export class Wire {
   read = 0
   /** The client has left, or hears nothing any more: what still comes is not its to see. */
   isLost = false
-  readonly #leaving = new AbortController()
+  /** Its client goes away before its response begins. */
+  readonly leaving = new AbortController()
 
   constructor(url: string, options: OpenStreamOptions) {
-    this.opened = openStream(url, { ...options, signal: this.#leaving.signal }).then(
+    this.opened = openStream(url, { ...options, signal: this.leaving.signal }).then(
       response => void (this.response = response)
     )
     // It may be the client that has left.
     this.opened.catch(() => undefined)
-  }
-
-  /** Its client goes away before its response begins. */
-  leave(): void {
-    this.#leaving.abort()
   }
 
   /** How it ended, as far as its client can tell. */
@@ -131,8 +127,10 @@ export class Talk {
   readonly errors: [code: string, stream: string | undefined][] = []
   /** Which wire the words work on. Default: the newest. */
   on: number | undefined
-  /** The lines of the client that have begun. */
+  /** The words of the client that have begun. */
   readonly done: string[] = []
+  /** The spec is over, or one of its words has failed. */
+  isOver = false
   /** What it sends with everything. */
   headers: Record<string, string>
   readonly endpoint: Endpoint
@@ -152,22 +150,23 @@ export class Talk {
       void this.errors.push([`${error.code}`, context.streamId])
     const options = { onError, ...this.world.options }
     const { handler } = this.endpoint
+    const mounted = async (build: NonNullable<World['app']>) => {
+      const streams = mcpStreams(options)
+      return { ...(await listen(build(streams, handler))), streams }
+    }
     const members =
       instances !== undefined
         ? (await cluster(() => handler, options, {}, instances)).members
         : [await (app === undefined ? serve(handler, options, inFront) : mounted(app))]
     this.urls = members.map(({ url }) => new URL(path, url).href)
     this.all = members.map(({ streams }) => streams)
-    // Before their servers are: all that is open then has to let go of them.
-    closeLater(() => Promise.all(this.all.map(streams => streams.close({ drain: 0 }))))
     this.streams = members[0]!.streams
     this.server = members[0]!.server
-
-    async function mounted(build: NonNullable<World['app']>) {
-      const streams = mcpStreams(options)
-      const listening = await listen(build(streams, handler))
-      return { ...listening, streams }
-    }
+    // Before their servers are: all that is open then has to let go of them.
+    closeLater(() => {
+      this.isOver = true
+      return Promise.all(this.all.map(streams => streams.close({ drain: 0 })))
+    })
   }
 
   async restart(): Promise<void> {
@@ -199,39 +198,41 @@ export class Talk {
     return this.run.call
   }
 
-  /** The newest wire that has a stream, up to where the words work. */
-  get #streamed(): Wire | undefined {
-    const at = this.on === undefined ? this.wires.length : this.on + 1
-    return this.wires.slice(0, at).findLast(({ response }) => LINK.test(linkOf(response)))
+  /** Of the newest wire that has a stream, up to where the words work. */
+  get #link(): { target: string; id: string } {
+    const links = this.#heard.flatMap(({ response }) => (response && linkIn(response)) ?? [])
+    if (links.length === 0) throw new Error('no response has a stream link')
+    return links.at(-1)!
+  }
+
+  get #heard(): Wire[] {
+    return this.wires.slice(0, this.on === undefined ? undefined : this.on + 1)
   }
 
   get stream(): string {
-    const link = LINK.exec(linkOf(this.#streamed?.response))
-    if (link === null) throw new Error('no response has a stream link')
-    return link[2]!
+    return this.#link.id
   }
 
   /** The stream URL, as a client resolves it. */
   get link(): string {
-    return new URL(LINK.exec(linkOf(this.#streamed?.response))![1]!, this.url).href
+    return new URL(this.#link.target, this.url).href
   }
 
   /** The last event id that the client has read of the present stream. */
   get cursor(): string | undefined {
     const { stream } = this
-    const ids = this.wires.slice(0, this.on === undefined ? undefined : this.on + 1)
-    return ids
-      .flatMap(({ blocks }) => blocks.map(({ id }) => id))
-      .findLast(id => id?.startsWith(stream))
+    const ids = this.#heard.flatMap(({ blocks }) => blocks.map(({ id }) => id))
+    return ids.findLast(id => id?.startsWith(stream))
+  }
+
+  /** By its sequence, or as a text in which ID is the stream's. */
+  cursorAt(after: number | string | null = this.cursor ?? null): string | undefined {
+    if (typeof after === 'number') return `${this.stream}.${after}`
+    return after?.replace(/^ID(?=\.)/, () => this.stream)
   }
 
   stats(): McpStreamsStats {
     return this.streams.stats()
-  }
-
-  /** Of all instances. */
-  connections(): number {
-    return this.all.reduce((sum, streams) => sum + streams.stats().connections, 0)
   }
 
   /** Sends a request, on a connection of its own, and waits for its head. */
@@ -256,11 +257,22 @@ export class Talk {
 
   /** Goes on, word by word. */
   async plays(...words: ((talk: Talk) => unknown)[]): Promise<void> {
-    for (const word of words) await word(this)
+    for (const word of words) {
+      this.done.push(word.name || String(word).replace(/\s+/g, ' '))
+      try {
+        await word(this)
+      } catch (error) {
+        this.isOver = true
+        throw error
+      }
+    }
   }
 
-  async until(condition: () => boolean): Promise<void> {
-    while (!condition()) await new Promise(setImmediate)
+  readonly until = async (condition: () => boolean): Promise<void> => {
+    while (!condition()) {
+      if (this.isOver) throw new Error('what was waited for has not come')
+      await new Promise(setImmediate)
+    }
   }
 
   /** What the client has seen, wire by wire: messages, and words for all else. */
@@ -270,13 +282,7 @@ export class Talk {
 
   /** The same with a word for each message. */
   words(): unknown[] {
-    const tokens = this.tokens()
-    return this.sees().map(message => wordFor(message, tokens))
-  }
-
-  /** The resume tokens that the client has been given, the first first. */
-  tokens(): string[] {
-    return [...new Set(this.sees().flatMap(message => tokenIn(message) ?? []))]
+    return this.sees().map(one => this.world.word?.(one, this) ?? wordFor(one))
   }
 
   /** The ids of all events that it has read, behind their streams'. */
@@ -295,9 +301,6 @@ export class Talk {
     })
   }
 }
-
-const LINK = /<(\?[^>]*stream=([\w-]{21})[^>]*)>; rel="stream"/
-const linkOf = (response?: OpenStream): string => String(response?.headers.link)
 
 function headersOf({ headers, ...options }: Client): Record<string, string> {
   return { ...mcp.headersFor(options), ...(headers as Record<string, string>) }
@@ -321,18 +324,11 @@ function seenOn({ response, blocks, ending }: Wire): unknown[] {
   return [reason === undefined ? `${response.status}` : `${response.status} ${reason}`]
 }
 
-const tokenIn = (message: Json): string | undefined => message?.result?._meta?.nextResumeToken
-
-/**
- * A message in one word: the number of a note, `result`, `error no-response`, `asks a`; `token 1`
- * for the first token.
- */
-export function wordFor(message: Json, tokens: readonly string[] = []): unknown {
+/** A message in one word: the number of a note, `result`, `error no-response`, `asks a`. */
+function wordFor(message: Json): unknown {
   if (typeof message !== 'object' || message === null) return message
   const { id, method, params, result, error } = message
   const of = id === 1 ? '' : ` of ${id}`
-  const token = tokenIn(message)
-  if (token !== undefined) return `token ${tokens.indexOf(token) + 1}${of}`
   if (result !== undefined) return `result${of}`
   if (error !== undefined) {
     const parts = [error.code === -31000 ? undefined : error.code, error.data?.reason]
@@ -342,12 +338,10 @@ export function wordFor(message: Json, tokens: readonly string[] = []): unknown 
     const n = Number.parseInt(params?.data, 10)
     return Number.isNaN(n) ? params?.data : n
   }
-  if (method === 'notifications/progress') return `progress ${params.progress}`
+  if (method === 'notifications/progress') return `progress ${params?.progress}`
   if (method === 'ping') return 'ping'
-  return id === undefined ? method.replace('notifications/', '') : `asks ${id}`
+  return id === undefined ? method?.replace('notifications/', '') : `asks ${id}`
 }
-
-const SERVER_INFO = { name: 'talk', version: '1.0.0' }
 
 interface Endpoint {
   handler: Handler
@@ -358,12 +352,9 @@ interface Endpoint {
 /** The endpoint of a world, and what it notes. */
 function endpointOf(world: World): Endpoint {
   const { endpoint = [], channel, ping, accepts = [], server = 'by hand', session } = world
-  const { deletes = [({ res }) => res.writeHead(200).end()] } = world
   const runs = new Awaitable<Run>()
-  const isNested = Array.isArray(endpoint[0])
-  const scriptOf = (n: number): Script =>
-    isNested ? ((endpoint as Script[])[n] ?? (endpoint as Script[]).at(-1)!) : (endpoint as Script)
-  const begin = (run: Run, script = scriptOf(runs.length)): Promise<void> => {
+  const scripts = (Array.isArray(endpoint[0]) ? endpoint : [endpoint]) as Script[]
+  const begin = (run: Run, script = scripts[runs.length] ?? scripts.at(-1)!): Promise<void> => {
     runs.push(run)
     return run.perform(script)
   }
@@ -380,9 +371,9 @@ function endpointOf(world: World): Endpoint {
     const { message, req } = call
     if (message?.method === 'initialize' && session !== undefined) {
       const { protocolVersion } = message.params
+      const serverInfo = { name: 'talk', version: '1.0.0' }
       call.res.setHeader('Mcp-Session-Id', session)
-      const value = { protocolVersion, capabilities: {}, serverInfo: SERVER_INFO }
-      return json(value)(call, new Run(call))
+      return json({ protocolVersion, capabilities: {}, serverInfo })(call, new Run(call))
     }
     if (message?.method === 'ping')
       return ping === undefined ? call.result() : begin(new Run(call), ping)
@@ -393,7 +384,7 @@ function endpointOf(world: World): Endpoint {
       if (call.res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
       return
     }
-    if (req.method === 'DELETE') return new Run(call).perform(deletes)
+    if (req.method === 'DELETE') return call.res.writeHead(200).end()
     return begin(new Run(call), req.method === 'GET' ? channel : undefined)
   })
   return { runs, requests: raw.requests, handler: raw }
