@@ -11,7 +11,7 @@ import {
 } from '../../../lib/index.js'
 import { cluster } from '../backplane/cluster.js'
 import { isMessage, type Block } from '../blocks.js'
-import { rawEndpoint, type RawCall } from '../endpoints/raw.js'
+import { rawEndpoint, type RawCall, type RawEndpoint, type RawScript } from '../endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../endpoints/sdk-v2.js'
 import type { ToolContext } from '../endpoints/tools.js'
@@ -22,8 +22,7 @@ import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '
 import { linkIn, serve } from '../serve.js'
 import { json, Run, type Script } from './endpoint.js'
 
-const SERVERS = {
-  'by hand': undefined,
+const SDKS = {
   'SDK v1': sdkV1Stateful,
   'SDK v1 stateless': sdkV1Stateless,
   'SDK v2': sdkV2Stateful,
@@ -42,8 +41,8 @@ export interface World extends Client {
   session?: string
   /** What it declares there. */
   capabilities?: object
-  /** Who has written the endpoint. Default: we, by hand. */
-  server?: keyof typeof SERVERS
+  /** Who has written the endpoint: we, by hand (default); an SDK; a spec, to `answer` in between. */
+  server?: 'by hand' | keyof typeof SDKS | ((answer: RawScript) => Answering)
   /** What the endpoint does with each request; with a list of lists, with the nth. */
   endpoint?: Script | readonly Script[]
   /** What a GET of the endpoint gets. Default: the same. */
@@ -349,45 +348,55 @@ interface Endpoint {
   requests: Awaitable<RawCall>
 }
 
+/** An endpoint of a spec's; where it has no `requests`, nobody knows what has come to it. */
+type Answering = Handler & Partial<Pick<RawEndpoint, 'requests'>>
+
 /** The endpoint of a world, and what it notes. */
 function endpointOf(world: World): Endpoint {
-  const { endpoint = [], channel, ping, accepts = [], server = 'by hand', session } = world
+  const { endpoint = [], server = 'by hand' } = world
   const runs = new Awaitable<Run>()
   const scripts = (Array.isArray(endpoint[0]) ? endpoint : [endpoint]) as Script[]
   const begin = (run: Run, script = scripts[runs.length] ?? scripts.at(-1)!): Promise<void> => {
     runs.push(run)
     return run.perform(script)
   }
-  const create = SERVERS[server]
-  if (create !== undefined) {
+  if (typeof server === 'string' && server !== 'by hand') {
     const onContext = async (_args: unknown, _context: unknown, tool: ToolContext) => {
       const run = new Run(undefined, tool)
       await begin(run)
       return run.outcome
     }
-    return { runs, requests: new Awaitable(), handler: create({ onContext }) }
+    return { runs, requests: new Awaitable(), handler: SDKS[server]({ onContext }) }
   }
-  const raw = rawEndpoint(async call => {
-    const { message, req } = call
+  const answer = (call: RawCall, script?: Script) => begin(new Run(call), script)
+  const raw = server === 'by hand' ? byHand(world, runs, answer) : server(answer)
+  return { runs, requests: raw.requests ?? new Awaitable(), handler: raw }
+}
+
+function byHand(
+  { session, channel, ping, accepts = [] }: World,
+  runs: readonly Run[],
+  answer: (call: RawCall, script?: Script) => unknown
+): RawEndpoint {
+  return rawEndpoint(async call => {
+    const { message, req, res } = call
     if (message?.method === 'initialize' && session !== undefined) {
       const { protocolVersion } = message.params
       const serverInfo = { name: 'talk', version: '1.0.0' }
-      call.res.setHeader('Mcp-Session-Id', session)
+      res.setHeader('Mcp-Session-Id', session)
       return json({ protocolVersion, capabilities: {}, serverInfo })(call, new Run(call))
     }
-    if (message?.method === 'ping')
-      return ping === undefined ? call.result() : begin(new Run(call), ping)
+    if (message?.method === 'ping') return ping === undefined ? call.result() : answer(call, ping)
     const messages: Json[] = message === undefined ? [] : [message].flat()
     if (messages.length > 0 && !messages.some(({ id, method }) => id !== undefined && method)) {
       if (message.method !== 'notifications/initialized') await new Run(call).perform(accepts)
-      if (!call.res.headersSent && !call.res.destroyed) call.res.writeHead(202).end()
-      if (call.res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
+      if (!res.headersSent && !res.destroyed) res.writeHead(202).end()
+      if (res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
       return
     }
-    if (req.method === 'DELETE') return call.res.writeHead(200).end()
-    return begin(new Run(call), req.method === 'GET' ? channel : undefined)
+    if (req.method === 'DELETE') return res.writeHead(200).end()
+    return answer(call, req.method === 'GET' ? channel : undefined)
   })
-  return { runs, requests: raw.requests, handler: raw }
 }
 
 /** A world with nobody in it but its client, who has begun its session where it has one. */

@@ -1,8 +1,8 @@
 // A hand-written endpoint with sessions, which may forget them while it runs.
 
 import { randomUUID } from 'node:crypto'
-import { errorResponse, result as resultOf } from '../mcp.js'
-import { rawEndpoint, type RawCall, type RawEndpoint } from './raw.js'
+import { errorResponse, result as resultOf } from '../../helpers/mcp.js'
+import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 
 export interface ForgetfulEndpoint extends RawEndpoint {
   /** The ids of those that it knows. */
@@ -15,7 +15,7 @@ export interface ForgetfulEndpoint extends RawEndpoint {
   log: () => string[]
 }
 
-interface ForgetfulOptions {
+export interface ForgetfulOptions {
   readonly unknownIs?: number
   /** Default: answers with an empty result. */
   readonly answer?: (call: RawCall) => unknown
