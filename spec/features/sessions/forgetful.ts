@@ -55,7 +55,8 @@ export function forgetfulEndpoint(options: ForgetfulOptions = {}): ForgetfulEndp
       known.delete(session)
       return void res.writeHead(200).end()
     }
-    if (req.method === 'POST' && message?.id === undefined) return void res.writeHead(202).end()
+    const isRequest = message?.id !== undefined && message.method !== undefined
+    if (req.method === 'POST' && !isRequest) return void res.writeHead(202).end()
     if (message?.method === 'ping') return json(call, 200, resultOf(message.id, {}))
     return made.answer(call)
   })

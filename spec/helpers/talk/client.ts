@@ -69,7 +69,7 @@ export const cut: Tunable<{ by: 'fin' | 'rst' | 'silence' }> = tunable(
   async (talk, { by = 'fin' }) => {
     const { response, wire } = talk
     const connections = (): number =>
-      talk.all.reduce((sum, streams) => sum + streams.stats().connections, 0)
+      talk.members.reduce((sum, { streams }) => sum + streams.stats().connections, 0)
     const before = connections()
     wire.isLost = true
     if (response === undefined) return wire.leaving.abort()

@@ -9,17 +9,18 @@ import {
   type McpStreamsOptions,
   type McpStreamsStats
 } from '../../../lib/index.js'
-import { cluster } from '../backplane/cluster.js'
+import { cluster, type ClusterMember } from '../backplane/cluster.js'
 import { isMessage, type Block } from '../blocks.js'
 import { rawEndpoint, type RawCall, type RawEndpoint, type RawScript } from '../endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../endpoints/sdk-v2.js'
 import type { ToolContext } from '../endpoints/tools.js'
 import { Awaitable } from '../gate.js'
+import { until } from '../happenings.js'
 import { closeLater, listen, type Handler } from '../listen.js'
 import * as mcp from '../mcp.js'
 import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '../open-stream.js'
-import { linkIn, serve } from '../serve.js'
+import { linkIn, serve, type Served } from '../serve.js'
 import { json, Run, type Script } from './endpoint.js'
 
 const SDKS = {
@@ -113,12 +114,12 @@ export class Wire {
 export class Talk {
   urls!: string[]
   streams!: McpStreams
-  /** Of all instances. */
-  all!: McpStreams[]
   server!: Server
+  /** All instances. */
+  members!: (Served & Partial<ClusterMember>)[]
   /** Requests that the endpoint's script runs for, in order. */
-  readonly runs: Awaitable<Run>
-  /** All requests that have come to the endpoint. */
+  readonly runs = new Awaitable<Run>()
+  /** All requests that have come to the endpoint, or to that of the first instance. */
   readonly requests: Awaitable<RawCall>
   readonly wires: Wire[] = []
   readonly world: World
@@ -132,14 +133,14 @@ export class Talk {
   isOver = false
   /** What it sends with everything. */
   headers: Record<string, string>
-  readonly endpoint: Endpoint
+  /** Of each instance. */
+  readonly endpoints: Endpoint[]
 
-  constructor(world: World, endpoint: Endpoint) {
-    const { version = '2025-11-25', session: _, headers: own, ...client } = world
+  constructor(world: World) {
+    const { version = '2025-11-25', session: _, headers: own, instances = 1, ...client } = world
     this.world = world
-    this.endpoint = endpoint
-    this.runs = endpoint.runs
-    this.requests = endpoint.requests
+    this.endpoints = Array.from({ length: instances }, () => endpointOf(world, this.runs))
+    this.requests = this.endpoint.requests
     this.headers = headersOf({ ...client, version, headers: own })
   }
 
@@ -155,16 +156,16 @@ export class Talk {
     }
     const members =
       instances !== undefined
-        ? (await cluster(() => handler, options, {}, instances)).members
+        ? (await cluster(i => this.endpoints[i]!.handler, options, {}, instances)).members
         : [await (app === undefined ? serve(handler, options, inFront) : mounted(app))]
+    this.members = [...members]
     this.urls = members.map(({ url }) => new URL(path, url).href)
-    this.all = members.map(({ streams }) => streams)
     this.streams = members[0]!.streams
     this.server = members[0]!.server
     // Before their servers are: all that is open then has to let go of them.
     closeLater(() => {
       this.isOver = true
-      return Promise.all(this.all.map(streams => streams.close({ drain: 0 })))
+      return Promise.all(members.map(({ streams }) => streams.close({ drain: 0 })))
     })
   }
 
@@ -172,6 +173,10 @@ export class Talk {
     for (const wire of this.wires) wire.isLost ||= wire.ending === undefined
     this.server.closeAllConnections()
     await this.start()
+  }
+
+  get endpoint(): Endpoint {
+    return this.endpoints[0]!
   }
 
   get url(): string {
@@ -267,12 +272,12 @@ export class Talk {
     }
   }
 
-  readonly until = async (condition: () => boolean): Promise<void> => {
-    while (!condition()) {
-      if (this.isOver) throw new Error('what was waited for has not come')
-      await new Promise(setImmediate)
-    }
-  }
+  readonly until = (condition: () => boolean): Promise<void> =>
+    until(() => {
+      const isSo = condition()
+      if (!isSo && this.isOver) throw new Error('what was waited for has not come')
+      return isSo
+    })
 
   /** What the client has seen, wire by wire: messages, and words for all else. */
   sees(): unknown[] {
@@ -344,7 +349,6 @@ function wordFor(message: Json): unknown {
 
 interface Endpoint {
   handler: Handler
-  runs: Awaitable<Run>
   requests: Awaitable<RawCall>
 }
 
@@ -352,9 +356,8 @@ interface Endpoint {
 type Answering = Handler & Partial<Pick<RawEndpoint, 'requests'>>
 
 /** The endpoint of a world, and what it notes. */
-function endpointOf(world: World): Endpoint {
+function endpointOf(world: World, runs: Awaitable<Run>): Endpoint {
   const { endpoint = [], server = 'by hand' } = world
-  const runs = new Awaitable<Run>()
   const scripts = (Array.isArray(endpoint[0]) ? endpoint : [endpoint]) as Script[]
   const begin = (run: Run, script = scripts[runs.length] ?? scripts.at(-1)!): Promise<void> => {
     runs.push(run)
@@ -366,11 +369,11 @@ function endpointOf(world: World): Endpoint {
       await begin(run)
       return run.outcome
     }
-    return { runs, requests: new Awaitable(), handler: SDKS[server]({ onContext }) }
+    return { requests: new Awaitable(), handler: SDKS[server]({ onContext }) }
   }
   const answer = (call: RawCall, script?: Script) => begin(new Run(call), script)
   const raw = server === 'by hand' ? byHand(world, runs, answer) : server(answer)
-  return { runs, requests: raw.requests ?? new Awaitable(), handler: raw }
+  return { requests: raw.requests ?? new Awaitable(), handler: raw }
 }
 
 function byHand(
@@ -406,7 +409,7 @@ export async function talk(world: World = {}): Promise<Talk> {
     jest.useFakeTimers({
       doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate', 'hrtime']
     })
-  const talk = new Talk(world, endpointOf(world))
+  const talk = new Talk(world)
   await talk.start()
   if (session !== undefined) {
     const begun = await mcp.initializeSession(talk.url, version, talk.headers, world.capabilities)

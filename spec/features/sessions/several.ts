@@ -1,0 +1,62 @@
+// Sessions of several instances, each with an endpoint of its own that knows what it has begun.
+
+import { expect } from '@jest/globals'
+import { initializeSession, result } from '../../helpers/mcp.js'
+import { end, post, type Word } from '../../helpers/talk/client.js'
+import type { Talk } from '../../helpers/talk/index.js'
+import { forgetful, surviving, VERSION } from './setup.js'
+
+export const several = (instances = 3) => {
+  const { options, session } = surviving()
+  return { ...forgetful(), session, instances, options: { ...options, retry: 100 } }
+}
+
+/** An instance that has had no request begins nothing for others. */
+export const wakeAll: Word = ({ urls }) =>
+  Promise.all(urls.slice(1).map(url => initializeSession(url, VERSION)))
+
+const closings: Promise<void>[] = []
+/** It is shut down, and stays until its calls are over: not one ends because the time is up. */
+export const leaves =
+  (instance: number): Word =>
+  ({ members }) =>
+    void closings.push(members[instance]!.streams.close({ drain: 600_000 }))
+export const haveLeft: Word = () => Promise.all(closings.splice(0))
+
+/** A call by way of one instance, which runs at another, or the same one, and is over. */
+export const served = (id: number, at: number, runs: number): Word[] => [
+  ...[post({ id, at }), end, runsAt(runs)]
+]
+
+/** Where the newest call runs. */
+export const runsAt =
+  (instance: number): Word =>
+  ({ endpoints, call }) =>
+    expect(endpoints.findIndex(({ requests }) => requests.includes(call))).toBe(instance)
+
+/** The ids under which an endpoint has asked on a wire. */
+export const askedOn = ({ wires }: Talk, wire: number): unknown[] =>
+  (wires[wire]!.response?.messages() ?? []).flatMap(({ id, method }) =>
+    method === 'elicitation/create' ? [id] : []
+  )
+
+/** Answers what it was asked on a wire, by way of an instance. */
+export const answers =
+  (wire: number, at: number): Word =>
+  talk =>
+    talk.send({ at, body: result(askedOn(talk, wire)[0] as number, { wire }) })
+
+/** The wires whose question each endpoint has got an answer to, under the id that it has given. */
+export const heard =
+  (...wires: number[][]): Word =>
+  ({ endpoints }) =>
+    expect(
+      endpoints.map(({ requests }) =>
+        requests.flatMap(({ message: { id, result } = {} }) =>
+          result === undefined ? [] : id === 0 ? result.wire : `under ${id}`
+        )
+      )
+    ).toEqual(wires)
+
+export const revivals = ({ members }: Talk): number[] =>
+  members.map(({ streams }) => streams.stats().revivals)
