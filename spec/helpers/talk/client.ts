@@ -70,7 +70,8 @@ export const cut: Tunable<{ by: 'fin' | 'rst' | 'silence' }> = tunable(
     const { response, wire } = talk
     const connections = (): number =>
       talk.members.reduce((sum, { streams }) => sum + streams.stats().connections, 0)
-    const before = connections()
+    // The server may have ended it, and its client has not noticed yet.
+    const before = Math.max(1, connections())
     wire.isLost = true
     if (response === undefined) return wire.leaving.abort()
     if (by === 'silence') return void response.pause()
