@@ -9,16 +9,11 @@ import { end, go, listen, on, post, request as requestBy } from '../../helpers/t
 import { resume, send, take, until, type Word } from '../../helpers/talk/client.js'
 import { asks, hold, result } from '../../helpers/talk/endpoint.js'
 import { conversation, primer, type Talk } from '../../helpers/talk/index.js'
-import { answers, askedOn, haveLeft, heard, leaves, revivals } from './several.js'
-import { several, wakeAll } from './several.js'
+import { answers, ASKED_ELSEWHERE, ASKED_FIRST, askedOn, gone, haveLeft } from './several.js'
+import { heard, leaves, revivals, running, several, wakeAll } from './several.js'
 import { list, statuses, surviving, together, VERSION } from './setup.js'
 
 const WORLD = { ...surviving(), server: 'SDK v1' as const, endpoint: [result], instances: 3 }
-/** Has gone, with all that it knew. */
-const gone =
-  (instance: number): Word =>
-  ({ members }) =>
-    members[instance]!.streams.close({ drain: 0 })
 
 describe('a session whose instance has gone', () => {
   const isWhole = ({ response }: Talk): void =>
@@ -88,13 +83,7 @@ describe('a session whose instance has gone', () => {
 
 describe('a session whose instance leaves', () => {
   const ASKING = { ...several(), endpoint: [asks(0), hold, result] }
-  const ASKED_ELSEWHERE = expect.objectContaining({ method: 'elicitation/create' })
-  const FIRST = [primer, 'ping', 'asks 0', 'result', 'end']
   const SECOND = [primer, 'tools/list_changed', 'ping', ASKED_ELSEWHERE, 'result of 2', 'end']
-  /** Which instances' endpoints have run a call. */
-  const ran = ({ endpoints, runs }: Talk): number[] =>
-    runs.map(({ call }) => endpoints.findIndex(({ requests }) => requests.includes(call)))
-
   const isTold = until(({ endpoints }) =>
     [0, 1].every(i =>
       endpoints[i]!.requests.some(({ message }) => message?.params?.requestId === 77)
@@ -110,8 +99,8 @@ describe('a session whose instance leaves', () => {
       ...[send(cancelled(77), { at: 2 }), end, isTold],
       ...[go({ run: 0 }), go({ run: 1 }), on(0, end), on(1, end), haveLeft]
     ],
-    sees: [...FIRST, ...SECOND, '202', '202', '202'],
-    then: talk => expect(ran(talk)).toEqual([0, 1])
+    sees: [...ASKED_FIRST, ...SECOND, '202', '202', '202'],
+    then: talk => expect(running(talk)).toEqual([0, 1])
   })
 
   conversation('is served where it is asked for, also where that is the instance that leaves', {
@@ -120,12 +109,12 @@ describe('a session whose instance leaves', () => {
       ...[wakeAll, post, take(3), leaves(0), post({ id: 2 }), take(4)],
       talk => {
         expect(talk.response.headers.connection).toBe('close')
-        expect(ran(talk)[1]).toBeGreaterThan(0)
+        expect(running(talk)[1]).toBeGreaterThan(0)
       },
       // Who listens there is sent away.
       ...[listen, end, ({ response }: Talk) => expect(response.text).toMatch(/^retry: \d+\n$/)],
       ...[go({ run: 0 }), go({ run: 1 }), on(0, end), on(1, end), haveLeft]
     ],
-    sees: [...FIRST, ...SECOND, 'end']
+    sees: [...ASKED_FIRST, ...SECOND, 'end']
   })
 })

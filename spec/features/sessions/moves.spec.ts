@@ -7,16 +7,15 @@ import { request } from '../../helpers/mcp.js'
 import { arrived, end, go, listen, meanwhile, on } from '../../helpers/talk/client.js'
 import { post, resume, take, turn, until, type Word } from '../../helpers/talk/client.js'
 import { asks, emit, hold, open, result } from '../../helpers/talk/endpoint.js'
-import { conversation, primer, upTo, type Talk } from '../../helpers/talk/index.js'
-import { answers, askedOn, haveLeft, heard, leaves, runsAt, served } from './several.js'
-import { several, wakeAll } from './several.js'
+import { conversation, primer, upTo } from '../../helpers/talk/index.js'
+import { answers, ASKED_ELSEWHERE, ASKED_FIRST, askedOn, gone } from './several.js'
+import { haveLeft, heard, leaves, runsAt, served, several, wakeAll } from './several.js'
 
 const ASKING = [asks(0), hold, result]
 const HELD = [open, hold, result]
+const hasLink: Word = ({ response }) => expect(response.headers.link).toContain('rel="stream"')
 const DONE = [result]
 const CHANGED = [primer, 'tools/list_changed']
-/** A question under an id that says by whom it is asked. */
-const ASKED_ELSEWHERE = expect.objectContaining({ method: 'elicitation/create' })
 
 describe('an answer in a session that has moved', () => {
   conversation('finds the call that has asked, also where the session has moved twice', {
@@ -25,7 +24,7 @@ describe('an answer in a session that has moved', () => {
     client: [
       ...[wakeAll, post, take(3), leaves(0), ...served(2, 1, 1)],
       // Nothing runs there, so that it is gone before the first one.
-      ...[({ members }: Talk) => members[1]!.streams.close(), ...served(3, 2, 2)],
+      ...[gone(1), ...served(3, 2, 2)],
       ...[answers(0, 3), answers(0, 2), heard([0, 0], [], [], [])],
       ...[go({ run: 0 }), on(0, end), haveLeft],
       // Those that have left are not asked any more.
@@ -33,7 +32,7 @@ describe('an answer in a session that has moved', () => {
       ...[go, on(5, end)]
     ],
     sees: [
-      ...[primer, 'ping', 'asks 0', 'result', 'end'],
+      ...ASKED_FIRST,
       ...[...CHANGED, 'result of 2', 'end', ...CHANGED, 'result of 3', 'end', '202', '202'],
       ...[primer, 'ping', ASKED_ELSEWHERE, 'result of 4', 'end', '202']
     ]
@@ -50,18 +49,7 @@ describe('an answer in a session that has moved', () => {
       ...[go({ run: 0 }), go({ run: 1 }), on(0, end), on(1, end), haveLeft]
     ],
     sees: [
-      ...[
-        primer,
-        'ping',
-        'asks 0',
-        'result',
-        'end',
-        ...CHANGED,
-        'ping',
-        ASKED_ELSEWHERE,
-        'result of 2',
-        'end'
-      ],
+      ...[...ASKED_FIRST, ...CHANGED, 'ping', ASKED_ELSEWHERE, 'result of 2', 'end'],
       ...[...CHANGED, 'result of 3', 'end', '202']
     ]
   })
@@ -109,15 +97,10 @@ describe('an answer in a session that has moved', () => {
       endpoint: [[hold, ...ASKING], DONE],
       client: [
         ...[wakeAll, meanwhile(post), arrived(1), leaves(0), ...served(2, 1, 1)],
-        ...[
-          go({ run: 0 }),
-          on(0, take(3), ({ response }) => expect(response.headers.link).toContain('rel="stream"'))
-        ],
+        ...[go({ run: 0 }), on(0, take(3), hasLink)],
         ...[answers(0, 1), heard([0], [], []), go({ run: 0 }), on(0, end), haveLeft]
       ],
-      sees: [
-        ...[primer, 'ping', 'asks 0', 'result', 'end', ...CHANGED, 'result of 2', 'end', '202']
-      ]
+      sees: [...ASKED_FIRST, ...CHANGED, 'result of 2', 'end', '202']
     }
   )
 })
@@ -148,19 +131,8 @@ describe('a listen channel of an instance that leaves', () => {
       ...[go({ run: 1 }), on(1, end), haveLeft]
     ],
     sees: [
-      ...[
-        primer,
-        primer,
-        'end',
-        primer,
-        'result',
-        'end',
-        ...CHANGED,
-        'result of 2',
-        'end',
-        primer,
-        'ping'
-      ]
+      ...[primer, primer, 'end', primer, 'result', 'end'],
+      ...[...CHANGED, 'result of 2', 'end', primer, 'ping']
     ]
   })
 
@@ -178,10 +150,7 @@ describe('a listen channel of an instance that leaves', () => {
     ...several(),
     // It gives no head.
     endpoint: [hold],
-    client: [
-      ...[wakeAll, meanwhile(listen({ at: 1 })), arrived(1)],
-      ...[({ members }: Talk) => members[1]!.streams.close({ drain: 600_000 }), end]
-    ],
+    client: [...[wakeAll, meanwhile(listen({ at: 1 })), arrived(1)], ...[leaves(1), end, haveLeft]],
     then: ({ response }) => expect(response.ending).toBe('end')
   })
 })

@@ -3,7 +3,7 @@
 import { expect } from '@jest/globals'
 import { initializeSession, result } from '../../helpers/mcp.js'
 import { end, post, type Word } from '../../helpers/talk/client.js'
-import type { Talk } from '../../helpers/talk/index.js'
+import { primer, type Talk } from '../../helpers/talk/index.js'
 import { forgetful, surviving, VERSION } from './setup.js'
 
 export const several = (instances = 3) => {
@@ -23,16 +23,30 @@ export const leaves =
     void closings.push(members[instance]!.streams.close({ drain: 600_000 }))
 export const haveLeft: Word = () => Promise.all(closings.splice(0))
 
+/** It is shut down, and gone. */
+export const gone =
+  (instance: number): Word =>
+  ({ members }) =>
+    members[instance]!.streams.close({ drain: 0 })
+
 /** A call by way of one instance, which runs at another, or the same one, and is over. */
 export const served = (id: number, at: number, runs: number): Word[] => [
   ...[post({ id, at }), end, runsAt(runs)]
 ]
 
+/** Where each call runs. */
+export const running = ({ endpoints, runs }: Talk): number[] =>
+  runs.map(({ call }) => endpoints.findIndex(({ requests }) => requests.includes(call)))
+
 /** Where the newest call runs. */
 export const runsAt =
   (instance: number): Word =>
-  ({ endpoints, call }) =>
-    expect(endpoints.findIndex(({ requests }) => requests.includes(call))).toBe(instance)
+  talk =>
+    expect(running(talk).at(-1)).toBe(instance)
+
+/** A call that asks, before its session moves, and after: then under an id that says by whom. */
+export const ASKED_FIRST = [primer, 'ping', 'asks 0', 'result', 'end']
+export const ASKED_ELSEWHERE = expect.objectContaining({ method: 'elicitation/create' })
 
 /** The ids under which an endpoint has asked on a wire. */
 export const askedOn = ({ wires }: Talk, wire: number): unknown[] =>

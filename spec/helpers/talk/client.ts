@@ -61,7 +61,12 @@ export const request = (method: string, more: Sent | ((talk: Talk) => Sent) = {}
   named(method, talk => talk.send({ method, ...(typeof more === 'function' ? more(talk) : more) }))
 
 /** Waits for so many more events: primers, messages. */
-export const take = (n: number): Word => named(`take(${n})`, talk => talk.take(n))
+export const take = (n: number): Word =>
+  named(`take(${n})`, async ({ wire }) => {
+    await wire.opened
+    while (wire.response.events.length < wire.read + n) await wire.response.next()
+    wire.read += n
+  })
 
 /** Goes away, so that the server notices, or by silence so that it does not. */
 export const cut: Tunable<{ by: 'fin' | 'rst' | 'silence' }> = tunable(
@@ -177,7 +182,11 @@ export const on = (wire: number, ...words: Word[]): Word =>
   })
 
 /** Another process in the place of the first, which knows nothing; who was connected is cut off. */
-export const restart: Word = talk => talk.restart()
+export const restart: Word = talk => {
+  for (const wire of talk.wires) wire.isLost ||= wire.ending === undefined
+  talk.server.closeAllConnections()
+  return talk.start()
+}
 
 /** Shuts the middleware down. */
 export const close = (options?: CloseOptions): Word =>

@@ -43,7 +43,7 @@ export interface World extends Client {
   /** What it declares there. */
   capabilities?: object
   /** Who has written the endpoint: we, by hand (default); an SDK; a spec, to `answer` in between. */
-  server?: 'by hand' | keyof typeof SDKS | ((answer: RawScript) => Answering)
+  server?: 'by hand' | keyof typeof SDKS | ((answer: RawScript) => Handler | RawEndpoint)
   /** What the endpoint does with each request; with a list of lists, with the nth. */
   endpoint?: Script | readonly Script[]
   /** What a GET of the endpoint gets. Default: the same. */
@@ -144,6 +144,7 @@ export class Talk {
     this.headers = headersOf({ ...client, version, headers: own })
   }
 
+  /** Its process, and those of other instances. */
   async start(): Promise<void> {
     const { instances, inFront = [], app, path = '/mcp' } = this.world
     const onError = (error: Error & { code?: string }, context: { streamId: string | undefined }) =>
@@ -167,12 +168,6 @@ export class Talk {
       this.isOver = true
       return Promise.all(members.map(({ streams }) => streams.close({ drain: 0 })))
     })
-  }
-
-  async restart(): Promise<void> {
-    for (const wire of this.wires) wire.isLost ||= wire.ending === undefined
-    this.server.closeAllConnections()
-    await this.start()
   }
 
   get endpoint(): Endpoint {
@@ -249,14 +244,6 @@ export class Talk {
     this.wires.push(wire)
     await wire.opened
     return wire
-  }
-
-  /** Waits for this many more events of the present wire. */
-  async take(n: number): Promise<void> {
-    const { wire } = this
-    await wire.opened
-    while (wire.response.events.length < wire.read + n) await wire.response.next()
-    wire.read += n
   }
 
   /** Goes on, word by word. */
@@ -352,9 +339,6 @@ interface Endpoint {
   requests: Awaitable<RawCall>
 }
 
-/** An endpoint of a spec's; where it has no `requests`, nobody knows what has come to it. */
-type Answering = Handler & Partial<Pick<RawEndpoint, 'requests'>>
-
 /** The endpoint of a world, and what it notes. */
 function endpointOf(world: World, runs: Awaitable<Run>): Endpoint {
   const { endpoint = [], server = 'by hand' } = world
@@ -373,7 +357,8 @@ function endpointOf(world: World, runs: Awaitable<Run>): Endpoint {
   }
   const answer = (call: RawCall, script?: Script) => begin(new Run(call), script)
   const raw = server === 'by hand' ? byHand(world, runs, answer) : server(answer)
-  return { requests: raw.requests ?? new Awaitable(), handler: raw }
+  const { requests = new Awaitable<RawCall>() } = raw as Partial<RawEndpoint>
+  return { requests, handler: raw }
 }
 
 function byHand(
