@@ -226,9 +226,13 @@ describe('a client is told to begin anew', () => {
       res.setHeader('Mcp-Session-Id', 'two')
       respond(answer)
     }
+    const becomesAnother = (talk: Talk): void => {
+      isAnother = true
+      handlerOf(talk).known.add('two')
+    }
     return {
       ...{ ...surviving(), ...forgetful({ unknownIs: 400, initialize: begin }) },
-      client: [keepsItsId, ...ANEW, () => (isAnother = true), list],
+      client: [keepsItsId, ...ANEW, becomesAnother, list],
       sees: ['404'],
       // Nothing is left of what was begun.
       then: ({ requests }) => {
