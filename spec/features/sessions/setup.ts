@@ -7,7 +7,7 @@ import type { SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
 import type { RawScript } from '../../helpers/endpoints/raw.js'
 import { request, type RequestId } from '../../helpers/mcp.js'
 import { tunable, type Word } from '../../helpers/talk/client.js'
-import { result } from '../../helpers/talk/endpoint.js'
+import { named, result } from '../../helpers/talk/endpoint.js'
 import { primer, type Talk } from '../../helpers/talk/index.js'
 import type { Sent } from '../../helpers/talk/world.js'
 import { forgetfulEndpoint, type ForgetfulEndpoint, type ForgetfulOptions } from './forgetful.js'
@@ -36,12 +36,11 @@ export const forget: Word = talk => {
 }
 
 /** How many sessions the endpoint has. */
-export const has =
-  (count: number): Word =>
-  ({ endpoint: { handler } }) => {
+export const has = (count: number): Word =>
+  named(`has(${count})`, ({ endpoint: { handler } }) => {
     const { known, sessions } = handler as Partial<ForgetfulEndpoint & SdkV1Endpoint>
     expect((known ?? sessions)!.size).toBe(count)
-  }
+  })
 
 /** Asks something short in its session, and reads the answer. */
 export const list = tunable<Sent & { id?: RequestId }>(
