@@ -2,6 +2,7 @@
 // instance, which must not notice: what conversations of this folder have of their own.
 
 import { expect } from '@jest/globals'
+import type { OutgoingHttpHeaders } from 'node:http'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
 import {
   end,
@@ -22,17 +23,32 @@ import { SSE_TYPE } from './setup.js'
 /** A line of an endpoint that needs no more of its call. */
 export type Step = (call: Pick<RawCall, 'req' | 'res'>) => unknown
 
-/** The head of an event stream, which is not flushed. */
-export const head: Step = named('head', ({ res }) => res.writeHead(200, SSE_TYPE))
+/** A head that is not flushed. */
+export const headed = (headers: object, ...reason: string[]): Step =>
+  named('headed', ({ res }) =>
+    res.writeHead(200, ...(reason as []), headers as OutgoingHttpHeaders)
+  )
+
+/** That of an event stream. */
+export const head: Step = named('head', headed(SSE_TYPE))
 
 export const codeOf = (error: unknown): string =>
   (error as NodeJS.ErrnoException | null | undefined)?.code ?? 'fine'
 
 /** Tells how its callback is called. */
-export const says = (text: string, tell?: Tell): Step =>
+export const says = (text: string | Buffer, tell?: Tell): Step =>
   named('says', ({ res }) => res.write(text, tell && (error => tell(codeOf(error)))))
 
 export const ends = (text?: string | Buffer): Step => named('ends', ({ res }) => res.end(text))
+
+/** Line by line as a handler does it: in one tick but for what is waited for, and what throws throws. */
+export function perform(steps: readonly Step[], call: Parameters<Step>[0]): unknown {
+  for (const [n, step] of steps.entries()) {
+    const done = step(call)
+    if (done instanceof Promise) return done.then(() => perform(steps.slice(n + 1), call))
+  }
+  return undefined
+}
 
 /** The stream once more, from its start. */
 export const again: Word[] = [resume({ after: null }), end]
