@@ -74,14 +74,17 @@ describe('an endpoint that ends without its response', () => {
   ])('to %s', (_what, ask, message, ...errors) => {
     const script = [head, ends(blockOf(message))]
     const sees = [primer, message, ...errors, 'end']
-    return beside({ endpoint: script, accepts: script, client: [ask, end], sees })
+    return beside({ endpoint: script, client: [ask, end], sees })
   })
 
-  conversation('to an initialize: an error for that', {
-    endpoint: [head, ends(NOTE)],
-    client: [send(initialize('2025-11-25')), end],
-    sees: [1, `${NO_RESPONSE} of initialize`, 'end']
-  })
+  conversation(
+    'to an initialize: an error for that',
+    beside({
+      endpoint: [head, ends(NOTE)],
+      client: [send(initialize('2025-11-25')), end],
+      sees: [1, `${NO_RESPONSE} of initialize`, 'end']
+    })
+  )
 })
 
 describe.each<[string, Step]>([
@@ -242,7 +245,7 @@ describe.each([
 })
 
 describe('a socket that is destroyed by somebody else than the endpoint', () => {
-  const SLOW = [head, says(NOTE), hold, ends(RESULT)]
+  const slow = { app: at(NODE), endpoint: [head, says(NOTE), hold, ends(RESULT)] }
   const call = (connection: string): Word => post({ headers: { connection }, prefer: 'rel=stream' })
   const REST: Word[] = [counts({ live: 1, finished: 0, connections: 0 }), go, ...again]
   let closed: Promise<unknown>
@@ -256,7 +259,7 @@ describe('a socket that is destroyed by somebody else than the endpoint', () => 
     ['the server', ({ server }) => server.closeAllConnections()],
     ['somebody who was there before', ({ server }) => server.emit('destroy-it')]
   ])('by %s: the stream goes on', (_who, destroy) => ({
-    endpoint: SLOW,
+    ...slow,
     client: [first, call('close'), take(2), destroy, end, ...REST],
     sees: [primer, 1, 'aborted', primer, 1, 'result', 'end']
   }))
@@ -285,7 +288,7 @@ describe('a socket that is destroyed by somebody else than the endpoint', () => 
     'by Node, once the connection was closed at will (Connection: %s): the stream goes on',
     connection => ({
       options: { disconnectAfter: 20 },
-      endpoint: SLOW,
+      ...slow,
       client: [
         ({ server }) => (server.keepAliveTimeout = 10),
         ...[first, call(connection), end, () => closed, ...REST]
@@ -301,6 +304,7 @@ const tell: Line = ({ req: { socket } }) => {
   told.push({ remoteAddress, remotePort, note })
 }
 conversation('the request of a call whose client has gone still tells who that was', {
+  app: at(NODE),
   endpoint: [
     ({ req }) => Object.assign(req.socket, { note: 'of the application' }),
     ...[tell, head, says(NOTE), hold, tell, ends(RESULT)]

@@ -14,7 +14,7 @@ import { end, post } from '../../helpers/talk/client.js'
 import { conversation, type Wire } from '../../helpers/talk/index.js'
 import { createStreams, FRAMEWORKS, type Middleware, type Mount } from '../mounting/frameworks.js'
 import { exchange, expectSameBytes, requestHead, requestOf } from '../mounting/on-the-wire.js'
-import { codeOf, ends, head } from './script.js'
+import { at, codeOf, ends, head } from './script.js'
 import { blockOf, HEADERS, NODE, note, SSE, SSE_TYPE } from './setup.js'
 
 type Write = (res: ServerResponse) => unknown
@@ -185,6 +185,7 @@ describe('the headers of a stream', () => {
     ['one', '</a>; rel="next"', `</a>; rel="next", ${OURS}`],
     ['a list', ['</a>; rel="next"', '</b>; rel=x'], `</a>; rel="next", </b>; rel=x, ${OURS}`]
   ])('Link is added to what is there: %s', (_what, link, expected) => ({
+    app: at(NODE),
     endpoint: [
       [({ res }) => res.writeHead(200, { ...SSE_TYPE, ...(link && { Link: link }) }), ends(BODY)],
       [({ res }) => link && res.setHeader('link', link), head, ends(BODY)]
@@ -199,6 +200,7 @@ describe('the headers of a stream', () => {
     ['others', 'private,max-age=0', 'private, max-age=0, no-cache, no-transform'],
     ['all, in another case', 'No-Transform, NO-CACHE', 'No-Transform, NO-CACHE']
   ])('Cache-Control is added to what is there: %s', (_what, value, expected) => ({
+    app: at(NODE),
     endpoint: [
       ({ res }) => res.writeHead(200, { ...SSE_TYPE, ...(value && { 'cache-control': value }) }),
       ends(BODY)

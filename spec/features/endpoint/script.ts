@@ -4,6 +4,7 @@
 import { expect } from '@jest/globals'
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { RawCall } from '../../helpers/endpoints/raw.js'
+import { callTool } from '../../helpers/mcp.js'
 import {
   end,
   go,
@@ -18,7 +19,7 @@ import {
 import { hold, named, note, result, type Script } from '../../helpers/talk/endpoint.js'
 import { primer, upTo, type Conversation, type World } from '../../helpers/talk/index.js'
 import type { Middleware, Mount } from '../mounting/frameworks.js'
-import { SSE_TYPE } from './setup.js'
+import { NODE, SSE_TYPE } from './setup.js'
 
 /** A line of an endpoint that needs no more of its call. */
 export type Step = (call: Pick<RawCall, 'req' | 'res'>) => unknown
@@ -55,11 +56,15 @@ export const again: Word[] = [resume({ after: null }), end]
 
 const NEIGHBOUR = 'x-neighbour'
 
-/** Mounts the endpoint, whose `req.next` is what comes after it, or another one beside the neighbour. */
+/**
+ * Mounts the endpoint, or another one beside the neighbour. It does not read its body, as what Node
+ * does about a request depends on that; `req.next` is what comes after it.
+ */
 export const at =
   (mount: Mount, other?: Middleware): NonNullable<World['app']> =>
   (streams, endpoint) => {
-    const own: Middleware = (req, res, next) => endpoint(Object.assign(req, { next }), res)
+    const own: Middleware = (req, res, next) =>
+      endpoint(Object.assign(req, { next, body: callTool(1, 'any') }), res)
     return mount([
       streams,
       (...args) => (NEIGHBOUR in args[0].headers ? own : (other ?? own))(...args)
@@ -75,6 +80,7 @@ export interface Beside extends Conversation {
 export function beside({ endpoint, client, sees, ...spec }: Beside): Conversation {
   const first = spec.options?.primer === 'never' ? [1] : [primer, 1]
   return {
+    app: at(NODE),
     ...spec,
     endpoint: [[note(1), hold, note(2), result], endpoint],
     client: [

@@ -20,8 +20,19 @@ import {
 } from '../../helpers/talk/client.js'
 import { destroy, hold, named, turn as later, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, primer, upTo, type World } from '../../helpers/talk/index.js'
-import { again, beside, codeOf, ends, head, says, telling, type Tell, type Told } from './script.js'
-import { blockOf, note, NOTE, RESULT, SSE_TYPE } from './setup.js'
+import {
+  again,
+  at,
+  beside,
+  codeOf,
+  ends,
+  head,
+  says,
+  telling,
+  type Tell,
+  type Told
+} from './script.js'
+import { blockOf, NODE, note, NOTE, RESULT, SSE_TYPE } from './setup.js'
 
 const LATE = 'ERR_STREAM_WRITE_AFTER_END'
 
@@ -77,9 +88,9 @@ type Does = (res: ServerResponse, tell: Tell) => unknown
 
 /** The same is seen and told. */
 describe.each<[string, World]>([
-  ['without us', { app: (_streams, endpoint) => endpoint }],
-  ['behind us', {}]
-])('%s', (_where, world) => {
+  ['without us', { app: at(([, ...endpoint]) => NODE(endpoint)) }],
+  ['behind us', { app: at(NODE) }]
+])('%s', (where, world) => {
   const alike = { ...world, options: { primer: 'never' as const }, client: [post, end] }
 
   conversation.each<[string, Writes, code?: string]>([
@@ -103,7 +114,7 @@ describe.each<[string, World]>([
     [
       'write and end: once, without an error',
       // Node itself has its own order.
-      world.app === undefined ? ORDER : new Set(ORDER),
+      where === 'behind us' ? ORDER : new Set(ORDER),
       2,
       (res, tell) => {
         res.on('finish', () => tell('finish')).on('close', () => tell('close'))
