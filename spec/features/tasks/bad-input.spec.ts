@@ -1,255 +1,208 @@
 // Requests about tasks that are wrong in some way: each is told what was wrong, and costs nothing
 // else.
 
-import { describe, expect, it } from '@jest/globals'
-import { headersFor, post, request } from '../../helpers/mcp.js'
-import type { Json } from '../../helpers/open-stream.js'
+import { describe, expect } from '@jest/globals'
+import { notification, request, result } from '../../helpers/mcp.js'
+import { counts, end, go, meanwhile, send } from '../../helpers/talk/client.js'
+import { arrived, type Word } from '../../helpers/talk/client.js'
+import { hold, json, refuse } from '../../helpers/talk/endpoint.js'
+import { conversation } from '../../helpers/talk/index.js'
+import { elicitation, EXTENSION, inputRequired, RESULT } from './setup.js'
 import {
-  answer,
-  answerOf,
-  ask,
   begin,
-  callTool,
-  elicitation,
-  EXTENSION,
-  getTask,
-  inputRequired,
-  RESULT,
-  send,
-  serveTasks,
-  until
-} from './setup.js'
+  call,
+  cancelTask,
+  idsOf,
+  modern,
+  ran,
+  task,
+  told,
+  update,
+  type Asked
+} from './words.js'
 
-const METHODS = ['tasks/get', 'tasks/update', 'tasks/cancel']
+const GET = 'tasks/get'
+const encoded = (text: string): string => `=?base64?${Buffer.from(text).toString('base64')}?=`
+const listening = { notifications: { taskIds: ['a'] } }
+const undeclared = { params: listening, capabilities: {} }
+
+describe('a request about a task is refused, and the task goes on:', () => {
+  type Row = [what: string, code: number, method: string, wrong: Asked, says?: string]
+  const STATUS: Record<number, number> = { [-32602]: 200, [-32601]: 404 }
+  const head = (what: string, headers: Record<string, string | undefined>): Row => {
+    return [what, -32020, GET, { headers }]
+  }
+  const legacy = { params: { inputResponses: {} }, capabilities: { tasks: {} } }
+
+  conversation.each<Row>([
+    ['without the declaration', -32021, GET, legacy],
+    ['without the declaration', -32021, 'tasks/update', legacy],
+    ['without the declaration', -32021, 'tasks/cancel', legacy],
+    ['that is not a method any more', -32601, 'tasks/result', {}],
+    ['that is not a method any more', -32601, 'tasks/list', {}],
+    head('another Mcp-Name', { 'mcp-name': 'another' }),
+    head('no Mcp-Name', { 'mcp-name': undefined }),
+    head('an encoded name that is another', { 'mcp-name': encoded('another') }),
+    head('an encoded name that is none', { 'mcp-name': '=?base64?!!?=' }),
+    head('an encoded name that is no text', { 'mcp-name': '=?base64?/w==?=' }),
+    head('another Mcp-Method', { 'mcp-method': 'tasks/cancel' }),
+    head('no Mcp-Method', { 'mcp-method': undefined }),
+    ...['AAAAAAAAAAAAAAAAAAAAA', '', '__proto__', 'x'.repeat(8000)].map((taskId): Row => {
+      const wrong = { params: { taskId }, headers: { 'mcp-name': taskId } }
+      return [`an unknown id, ${taskId.slice(0, 30)}`, -32602, GET, wrong, 'not found']
+    }),
+    ...[undefined, null, 5, ['a'], {}].map((taskId): Row => {
+      return [`no id, ${JSON.stringify(taskId)}`, -32602, GET, { params: { taskId } }, 'taskId']
+    }),
+    ...[undefined, null, 'x', []].map((inputResponses): Row => {
+      const what = `no answers, ${JSON.stringify(inputResponses)}`
+      return [what, -32602, 'tasks/update', { params: { inputResponses } }, 'inputResponses']
+    })
+  ])('%s: %d for %s', (_what, code, method, wrong, says = '') => {
+    const error = { code, message: expect.stringContaining(says) }
+    return {
+      ...modern(),
+      client: [
+        ...[begin, told(method, { id: 1, error }, { ...wrong, status: STATUS[code] ?? 400 })],
+        ...[task('working'), ran(1)]
+      ]
+    }
+  })
+})
 
 describe('a request about a task', () => {
-  it.each(METHODS)('%s without the declaration: 400 and -32021', async method => {
-    const { url } = await serveTasks()
-    const taskId = await begin(url)
-    const params = { taskId, inputResponses: {} }
-    const response = await send(url, method, params, { capabilities: { tasks: {} } })
-    expect(await answerOf(response)).toMatchObject({ id: 1, error: { code: -32021 } })
-    expect(response.status).toBe(400)
-    expect(await getTask(url, taskId)).toMatchObject({ result: { status: 'working' } })
+  conversation('subscriptions/listen without the declaration, before any other: -32021', {
+    ...modern(),
+    client: [
+      told(
+        'subscriptions/listen',
+        { id: 1, error: { code: -32021 } },
+        { ...undeclared, status: 400 }
+      ),
+      ran(0)
+    ]
   })
 
-  const listening = { notifications: { taskIds: ['a'] } }
+  const other = { notifications: { toolsListChanged: true } }
+  const own = { extensions: { [EXTENSION]: {} } }
+  conversation.each<[string, Asked, capabilities?: object]>([
+    ['with the declaration', { params: listening }],
+    ['for something else', { params: other, capabilities: {} }],
+    ['at an endpoint with tasks of its own', undeclared, own]
+  ])('subscriptions/listen %s is the endpoint’s affair', (_name, asked, more = {}) => ({
+    ...modern({}, {}, { capabilities: { tools: {}, ...more } }),
+    endpoint: [json({})],
+    client: [
+      told('subscriptions/listen', said => expect(said).toEqual(result(1, {})), asked),
+      ({ call }) => expect(call.message.params).toMatchObject(asked.params!)
+    ]
+  }))
 
-  it('subscriptions/listen for tasks without the declaration: 400 and -32021', async () => {
-    const { url, calls } = await serveTasks()
-    const options = { capabilities: {} }
-    const response = await send(url, 'subscriptions/listen', listening, options)
-    expect(await answerOf(response)).toMatchObject({ id: 1, error: { code: -32021 } })
-    expect(response.status).toBe(400)
-    expect(calls).toHaveLength(0)
+  conversation('with an encoded name that is the same: found', {
+    ...modern(),
+    client: [
+      begin,
+      talk => task('working', {}, { headers: { 'mcp-name': encoded(idsOf(talk)[0]!) } })(talk)
+    ]
   })
 
-  it.each<[string, object, object]>([
-    ['with it', listening, {}],
-    ['for something else', { notifications: { toolsListChanged: true } }, { capabilities: {} }],
-    ['at an endpoint with tasks of its own', listening, { capabilities: {} }]
-  ])('subscriptions/listen %s is the endpoint’s affair', async (what, params, options) => {
-    const own = what.endsWith('own') ? { extensions: { [EXTENSION]: {} } } : {}
-    const { url, calls } = await serveTasks({}, { capabilities: { tools: {}, ...own } })
-    const listening = send(url, 'subscriptions/listen', { ...params }, options)
-    const call = await calls.nth(1)
-    expect(call.message.params).toMatchObject(params)
-    answer(call, {})
-    expect((await answerOf(await listening)).result).toEqual({})
+  conversation('in a batch: the endpoint refuses it', {
+    ...modern(),
+    endpoint: [[hold], [refuse(400, 'no batches')]],
+    client: [begin, send(talk => [request(1, GET, { taskId: idsOf(talk)[0] })]), end],
+    then({ call, response }) {
+      expect(call.message).toMatchObject([{ method: GET }])
+      expect(response.text).toBe('no batches')
+    }
   })
 
-  it.each(['tasks/result', 'tasks/list'])('%s: not a method any more', async method => {
-    const { url } = await serveTasks()
-    const response = await send(url, method, { taskId: await begin(url) })
-    expect(await answerOf(response)).toMatchObject({ id: 1, error: { code: -32601 } })
-    expect(response.status).toBe(404)
-  })
-
-  const encoded = (text: string): string => `=?base64?${Buffer.from(text).toString('base64')}?=`
-  it.each<[string, Record<string, string | undefined>]>([
-    ['another Mcp-Name', { 'mcp-name': 'another' }],
-    ['no Mcp-Name', { 'mcp-name': undefined }],
-    ['an encoded name that is another', { 'mcp-name': encoded('another') }],
-    ['an encoded name that is none', { 'mcp-name': '=?base64?!!?=' }],
-    ['an encoded name that is no text', { 'mcp-name': '=?base64?/w==?=' }],
-    ['another Mcp-Method', { 'mcp-method': 'tasks/cancel' }],
-    ['no Mcp-Method', { 'mcp-method': undefined }]
-  ])('with %s: 400 and -32020', async (_, headers) => {
-    const { url } = await serveTasks()
-    const response = await send(url, 'tasks/get', { taskId: await begin(url) }, { headers })
-    expect(await answerOf(response)).toMatchObject({ id: 1, error: { code: -32020 } })
-    expect(response.status).toBe(400)
-  })
-
-  it('with an encoded name that is the same: found', async () => {
-    const { url } = await serveTasks()
-    const taskId = await begin(url)
-    const headers = { 'mcp-name': encoded(taskId) }
-    expect(await getTask(url, taskId, { headers })).toMatchObject({ result: { taskId } })
-  })
-
-  it.each([
-    ['made up', 'AAAAAAAAAAAAAAAAAAAAA'],
-    ['empty', ''],
-    ['a name of an object', '__proto__'],
-    ['oversized', 'x'.repeat(8000)]
-  ])('with an id that is %s: -32602', async (_, taskId) => {
-    const { url } = await serveTasks()
-    await begin(url)
-    expect(await getTask(url, taskId, { headers: { 'mcp-name': taskId } })).toMatchObject({
-      error: { code: -32602 }
-    })
-  })
-
-  it.each([[undefined], [null], [5], [['a']], [{}]])('with the id %j: -32602', async taskId => {
-    const { url } = await serveTasks()
-    await begin(url)
-    const { error } = await getTask(url, taskId)
-    expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('taskId') })
-  })
-
-  it.each([[undefined], [null], ['x'], [[]]])('tasks/update with %j: -32602', async given => {
-    const { url } = await serveTasks()
-    const params = { taskId: await begin(url), inputResponses: given }
-    const { error } = await ask(url, 'tasks/update', params)
-    expect(error).toMatchObject({
-      code: -32602,
-      message: expect.stringContaining('inputResponses')
-    })
-  })
-
-  it('in a batch: the endpoint refuses it', async () => {
-    const { url, calls } = await serveTasks()
-    const taskId = await begin(url)
-    const headers = headersFor({ version: '2026-07-28', accept: '*/*' })
-    const batch = post(url, [request(1, 'tasks/get', { taskId })], headers)
-    const { res, message } = await calls.nth(2)
-    expect(message).toMatchObject([{ method: 'tasks/get' }])
-    res.writeHead(400).end('no batches')
-    const response = await batch
-    await response.ended
-    expect(response.text).toBe('no batches')
-  })
-
-  it('as a notification: the endpoint hears it', async () => {
-    const { url, calls } = await serveTasks()
-    const taskId = await begin(url)
-    const headers = headersFor({ version: '2026-07-28' })
-    const told = post(url, { jsonrpc: '2.0', method: 'tasks/cancel', params: { taskId } }, headers)
-    const { res } = await calls.nth(2)
-    res.writeHead(202).end()
-    expect((await told).status).toBe(202)
-    expect(await getTask(url, taskId)).toMatchObject({ result: { status: 'working' } })
+  conversation('as a notification: the endpoint hears it', {
+    ...modern(),
+    client: [
+      begin,
+      send(talk => notification('tasks/cancel', { taskId: idsOf(talk)[0] })),
+      task('working')
+    ],
+    sees: ['202'],
+    hears: ['tools/call', 'tasks/cancel']
   })
 })
 
 describe('answers', () => {
-  async function asking() {
-    const served = await serveTasks()
-    const ids = [await begin(served.url), await begin(served.url)] as const
-    for (const n of [1, 2])
-      answer(
-        await served.calls.nth(n),
-        inputRequired({ q: elicitation(`${n}?`), r: elicitation('') })
-      )
-    for (const id of ids) await until(served.url, id, 'input_required')
-    return { ...served, ids }
-  }
   const accept = { action: 'accept', content: {} }
-  const keys = (task: Json): string[] => Object.keys(task.result.inputRequests)
+  const keys = (expected: string[], of = 1): Word =>
+    task(
+      'input_required',
+      ({ inputRequests }) => expect(Object.keys(inputRequests)).toEqual(expected),
+      { of }
+    )
+  const both = ['r1.q', 'r1.r']
+  const asking = {
+    endpoint: [hold, json(inputRequired({ q: elicitation('?'), r: elicitation('') })), hold]
+  }
+  const asked = [begin, go, keys(both)]
 
-  it('to nothing that is asked, or to it twice, are acknowledged and change nothing', async () => {
-    const { url, calls, ids } = await asking()
-    const update = (taskId: string, inputResponses: object) =>
-      ask(url, 'tasks/update', { taskId, inputResponses })
-    const acknowledged = { result: { resultType: 'complete' } }
-    const unknown = { q: accept, 'r2.q': accept, toString: accept, ['__proto__x']: accept }
-    expect(await update(ids[0], unknown)).toMatchObject(acknowledged)
-    expect(keys(await getTask(url, ids[0]))).toEqual(['r1.q', 'r1.r'])
-    for (let i = 0; i < 2; i++)
-      expect(await update(ids[0], { 'r1.q': accept })).toMatchObject(acknowledged)
-    expect(keys(await getTask(url, ids[0]))).toEqual(['r1.r'])
-    // Of another task.
-    expect(keys(await getTask(url, ids[1]))).toEqual(['r1.q', 'r1.r'])
-    expect(calls).toHaveLength(2)
+  conversation('to nothing that is asked, or to it twice, change nothing', {
+    ...{ ...modern(), ...asking },
+    client: [
+      ...[...asked, begin, go, keys(both, 2)],
+      update({ q: accept, 'r2.q': accept, toString: accept, ['__proto__x']: accept }, { of: 1 }),
+      keys(both),
+      ...[1, 2].flatMap(() => [update({ 'r1.q': accept }, { of: 1 }), keys(['r1.r'])]),
+      // Of another task.
+      ...[keys(both, 2), ran(2)]
+    ]
   })
 
-  it('after the end are acknowledged, and the task stays as it was', async () => {
-    const { url, ids } = await asking()
-    const [taskId] = ids
-    await ask(url, 'tasks/cancel', { taskId })
-    const late = await ask(url, 'tasks/update', { taskId, inputResponses: { 'r1.q': accept } })
-    expect(late.result).toEqual({ resultType: 'complete' })
-    expect(await getTask(url, taskId)).toMatchObject({ result: { status: 'cancelled' } })
+  conversation('after the end are acknowledged, and the task stays as it was', {
+    ...{ ...modern(), ...asking },
+    client: [...asked, cancelTask(), update({ 'r1.q': accept }), task('cancelled')]
   })
 
-  it.each([
+  conversation.each([
     ['characters', 'x'.repeat(9000)],
     ['bytes', '語'.repeat(1500)]
-  ])(
-    'that are more %s than may be kept are refused, and the question stays open',
-    async (_, text) => {
-      const { url, calls } = await serveTasks({}, {}, { maxStreamBytes: 4000, maxBytes: 8000 })
-      const taskId = await begin(url)
-      answer(await calls.nth(1), inputRequired({ q: elicitation('?'), r: elicitation('?') }))
-      await until(url, taskId, 'input_required')
-      const inputResponses = { 'r1.q': { action: 'accept', content: { text } } }
-      const refused = await ask(url, 'tasks/update', { taskId, inputResponses })
-      expect(refused.error.data).toEqual({ reason: 'too-many-tasks' })
-      expect(keys(await getTask(url, taskId))).toEqual(['r1.q', 'r1.r'])
-    }
-  )
+  ])('that are more %s than may be kept are refused, and the question stays', (_name, text) => ({
+    ...{ ...modern({}, { maxStreamBytes: 4000, maxBytes: 8000 }), ...asking },
+    client: [
+      ...asked,
+      told(
+        'tasks/update',
+        { error: { data: { reason: 'too-many-tasks' } } },
+        { params: { inputResponses: { 'r1.q': { action: 'accept', content: { text } } } } }
+      ),
+      keys(both)
+    ]
+  }))
 })
 
 describe('creations', () => {
-  it('beyond what one owner may have are refused with a reason, and nobody else is touched', async () => {
-    const { url, calls, streams } = await serveTasks({
-      maxPerOwner: 3,
-      tools: { report: 'always' }
-    })
-    const as = (who: string) => ({ headers: { authorization: `Bearer ${who}` } })
-    const other = await begin(url, 'report', as('b'))
-    const many: Json[] = []
-    for (let i = 0; i < 20; i++) many.push(await callTool(url, 'report', as('a')))
-    expect(many.filter(({ result }) => result?.resultType === 'task')).toHaveLength(3)
-    expect(many[3].error.data).toEqual({ reason: 'too-many-tasks' })
-    expect(calls).toHaveLength(4)
-    expect(streams.stats().tasks).toBe(4)
-    expect(await getTask(url, other, as('b'))).toMatchObject({ result: { status: 'working' } })
-    // One that might have become a task is answered without.
-    const plain = callTool(url, 'plain', as('a'))
-    answer(await calls.nth(5))
-    expect((await plain).result).toEqual(RESULT)
+  const always = { tools: { report: 'always' } } as const
+  const as = (who: string) => ({ headers: { authorization: `Bearer ${who}` } })
+
+  conversation('beyond what one owner may have are refused with a reason, and no others', {
+    ...modern({ ...always, maxPerOwner: 3 }),
+    client: [
+      ...[begin(as('b')), begin(as('a')), begin(as('a')), begin(as('a'))],
+      ...Array<Word>(17).fill(
+        told(
+          'tools/call',
+          { error: { data: { reason: 'too-many-tasks' } } },
+          { params: { name: 'report' }, ...as('a') }
+        )
+      ),
+      ...[ran(4), counts({ tasks: 4 }), task('working', {}, { of: 1, ...as('b') })],
+      // One that might have become a task is answered without.
+      ...[meanwhile(call({ name: 'plain', ...as('a') })), arrived(5), go, end]
+    ],
+    sees: ['json', result(1, RESULT)]
   })
 
-  it('sent twice under one Idempotency-Key are one task', async () => {
-    const { url, calls } = await serveTasks({ tools: { report: 'always' } })
-    const options = { headers: { 'idempotency-key': 'sent-once-and-again', prefer: 'rel=stream' } }
-    const [first, second] = [
-      await callTool(url, 'report', options),
-      await callTool(url, 'report', options)
-    ]
-    expect(second).toEqual(first)
-    expect(first.result.resultType).toBe('task')
-    expect(calls).toHaveLength(1)
-  })
-
-  it('whose client has left before there was a task are given up', async () => {
-    const { url, calls, streams } = await serveTasks({ after: 60_000 })
-    const waiting = send(url, 'tools/call', { name: 'report' })
-    const call = await calls.nth(1)
-    call.emit({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info' } })
-    ;(await waiting).destroy()
-    await call.closed
-    expect(streams.stats()).toMatchObject({ tasks: 0, bytes: 0 })
-  })
-
-  it('with a head that is wrong are for the endpoint to refuse', async () => {
-    const { url, calls } = await serveTasks()
-    const waiting = send(url, 'tools/call', { name: 'a' }, { headers: { 'mcp-name': 'b' } })
-    const { req, res } = await calls.nth(1)
-    expect(req.headers['mcp-name']).toBe('b')
-    res.writeHead(400).end('{}')
-    expect((await waiting).status).toBe(400)
+  conversation('with a head that is wrong are for the endpoint to refuse', {
+    ...modern(always),
+    endpoint: [refuse(400, '{}')],
+    client: [call({ headers: { 'mcp-name': 'b' } }), end],
+    sees: ['400'],
+    then: ({ call }) => expect(call.req.headers['mcp-name']).toBe('b')
   })
 })

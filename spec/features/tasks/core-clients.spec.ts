@@ -1,5 +1,4 @@
-// Clients of 2025-11-25 with tasks, over an endpoint that has none: the official one, `callTask`,
-// and a model of one large host.
+// Clients of 2025-11-25 with tasks, over an endpoint that has none: the official one, and `callTask`.
 
 import { describe, expect, it } from '@jest/globals'
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js'
@@ -9,10 +8,8 @@ import { connectV1, connectV2 } from '../../helpers/clients.js'
 import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
 import { until } from '../../helpers/happenings.js'
-import { get, initializeSession, post, request, result } from '../../helpers/mcp.js'
 import type { Json } from '../../helpers/open-stream.js'
 import { serve } from '../../helpers/serve.js'
-import { answerOf } from './setup.js'
 
 const TASKS = {
   pollInterval: 20,
@@ -119,59 +116,5 @@ describe('client 2.x at 2025-11-25', () => {
     expect((await callTask(client, call, { onStatus })).content).toEqual(text('slow but sure'))
     expect(seen[0]).toBe('working')
     expect(seen.at(-1)).toBe('completed')
-  })
-})
-
-describe('a host that polls, hears questions on its GET alone, and fetches no failed results', () => {
-  async function host() {
-    const { url } = await serve(sdkV1Stateful(), { tasks: tasks(TASKS) })
-    const { headers: own } = await initializeSession(url, '2025-11-25', {
-      accept: 'application/json, text/event-stream'
-    })
-    const headers = { ...own, accept: 'application/json, text/event-stream' }
-    const channel = await get(url, { ...headers, accept: 'text/event-stream' })
-    let id = 1
-    const ask = async (method: string, params: object): Promise<Json> =>
-      answerOf(await post(url, request(id++, method, params), headers))
-    /** What it does with a call of a tool that may be a task. */
-    const call = async (name: string, args: object): Promise<Json> => {
-      const { result: created } = await ask('tools/call', { name, arguments: args, task: {} })
-      const { taskId, pollInterval, ttl } = created.task
-      expect(ttl).toBeGreaterThan(0)
-      for (;;) {
-        await new Promise(resolve => setTimeout(resolve, pollInterval))
-        const { result: task } = await ask('tasks/get', { taskId })
-        if (task.status === 'failed') throw new Error(task.statusMessage)
-        if (task.status === 'completed') return (await ask('tasks/result', { taskId })).result
-      }
-    }
-    return { url, headers, channel, call }
-  }
-
-  it('gets results', async () => {
-    const { call } = await host()
-    expect(await call('slow', { ms: 50 })).toMatchObject({ content: text('slow but sure') })
-  })
-
-  it('is asked', async () => {
-    const { url, headers, channel, call } = await host()
-    const done = call('elicit', { message: 'Who?' })
-    for (;;) {
-      const message = await channel.nextMessage()
-      if (message.method !== 'elicitation/create') continue
-      const given = result(message.id, { action: 'accept', content: { answer: 'Bob' } })
-      await (
-        await post(url, given, headers)
-      ).ended
-      break
-    }
-    expect((await done).content[0].text).toContain('Bob')
-    const asked = channel.messages().filter(({ method }: Json) => method === 'elicitation/create')
-    expect(asked).toHaveLength(1)
-  })
-
-  it('learns in words why a tool has failed', async () => {
-    const { call } = await host()
-    await expect(call('fail', {})).rejects.toThrow('this tool always fails')
   })
 })

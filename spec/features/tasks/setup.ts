@@ -1,17 +1,15 @@
 // Tasks over raw HTTP, at 2026-07-28: an endpoint without any, whose script the spec holds, and
 // what its client sends.
 
-import type { RequestHandler } from 'express'
-import type { McpStreamsOptions } from '../../../lib/index.js'
 import { tasks, type TasksOptions } from '../../../lib/features/tasks/index.js'
 import { Awaitable } from '../../helpers/gate.js'
-import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
-import { post, request, result as resultOf, type RequestId } from '../../helpers/mcp.js'
-import type { Json, OpenStream } from '../../helpers/open-stream.js'
+import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
+import { request, result as resultOf, withEnvelope, type RequestId } from '../../helpers/mcp.js'
+import { openStream, type Json, type OpenStream } from '../../helpers/open-stream.js'
 import { serve, type Served } from '../../helpers/serve.js'
 
 export const EXTENSION = 'io.modelcontextprotocol/tasks'
-export const DECLARED = { extensions: { [EXTENSION]: {} } }
+const DECLARED = { extensions: { [EXTENSION]: {} } }
 export const RESULT = {
   content: [{ type: 'text', text: 'the report' }],
   resultType: 'complete'
@@ -19,41 +17,18 @@ export const RESULT = {
 const REVISION = '2026-07-28'
 
 export interface Setup extends Served {
-  endpoint: RawEndpoint
   /** Calls of tools that have reached the endpoint. */
   calls: Awaitable<RawCall>
-  /** How often the endpoint has been asked what it can do. */
-  discoveries: () => number
-}
-
-interface Endpoint {
-  capabilities?: object
-  script?: (call: RawCall) => unknown
-  inFront?: RequestHandler[]
 }
 
 /** Tasks at once, for whatever tool, unless the spec says otherwise. */
-export async function serveTasks(
-  taskOptions: TasksOptions = {},
-  { capabilities = { tools: {} }, script = () => undefined, inFront = [] }: Endpoint = {},
-  options: McpStreamsOptions = {}
-): Promise<Setup> {
+export async function serveTasks(options: TasksOptions = {}): Promise<Setup> {
   const calls = new Awaitable<RawCall>()
-  let discoveries = 0
   const endpoint = rawEndpoint(call => {
-    if (call.message?.method === 'server/discover') {
-      discoveries++
-      return answer(call, { supportedVersions: [REVISION], capabilities })
-    }
-    calls.push(call)
-    return script(call)
+    if (call.message?.method !== 'server/discover') return calls.push(call)
+    return answer(call, { supportedVersions: [REVISION], capabilities: { tools: {} } })
   })
-  const served = await serve(
-    endpoint,
-    { ...options, tasks: tasks({ after: 0, ...taskOptions }) },
-    inFront
-  )
-  return { ...served, endpoint, calls, discoveries: () => discoveries }
+  return { ...(await serve(endpoint, { tasks: tasks({ after: 0, ...options }) })), calls }
 }
 
 /** What the endpoint answers in JSON. */
@@ -74,36 +49,23 @@ export const elicitation = (message: string): object => ({
 })
 
 /** A request as a client sends it that declares the extension, or whatever `capabilities` say. */
-export async function send(
-  url: string,
+export function requestOf(
   method: string,
   params: Record<string, unknown> = {},
-  { id = 1, headers = {}, capabilities = DECLARED }: SendOptions = {}
-): Promise<OpenStream> {
-  const meta = {
-    'io.modelcontextprotocol/protocolVersion': REVISION,
-    'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
-    'io.modelcontextprotocol/clientCapabilities': capabilities
-  }
+  { id = 1, headers, capabilities = DECLARED }: SendOptions = {}
+) {
   const name = params['taskId'] ?? params['name']
-  const all: Record<string, string | undefined> = {
-    accept: 'application/json, text/event-stream',
-    'mcp-protocol-version': REVISION,
-    'mcp-method': method,
-    'mcp-name': typeof name === 'string' ? name : undefined,
-    ...headers
+  const named = { 'mcp-method': method, 'mcp-name': typeof name === 'string' ? name : undefined }
+  return {
+    headers: { 'mcp-protocol-version': REVISION, ...named, ...headers },
+    body: withEnvelope(request(id, method, params), capabilities)
   }
-  const given = Object.entries(all).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined
-  )
-  const message = request(id, method, {
-    ...params,
-    _meta: { ...(params['_meta'] as object), ...meta }
-  })
-  return post(url, message, Object.fromEntries(given))
 }
 
-interface SendOptions {
+export const send = (url: string, ...asked: Parameters<typeof requestOf>): Promise<OpenStream> =>
+  openStream(url, requestOf(...asked))
+
+export interface SendOptions {
   id?: RequestId
   /** `undefined`: it is not sent. */
   headers?: Record<string, string | undefined>
@@ -121,12 +83,9 @@ export async function answerOf(response: OpenStream): Promise<Json> {
   return isStream ? response.messages().at(-1) : JSON.parse(response.text)
 }
 
-export const callTool = (url: string, name = 'report', options: SendOptions = {}): Promise<Json> =>
-  ask(url, 'tools/call', { name, arguments: {} }, options)
-
 /** The id of the task that a call has become. */
-export async function begin(url: string, name?: string, options?: SendOptions): Promise<string> {
-  const { result } = await callTool(url, name, options)
+export async function begin(url: string, name = 'report', options?: SendOptions): Promise<string> {
+  const { result } = await ask(url, 'tools/call', { name, arguments: {} }, options)
   if (result?.resultType !== 'task') throw new Error(`no task: ${JSON.stringify(result)}`)
   return result.taskId
 }
