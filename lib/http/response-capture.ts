@@ -292,7 +292,7 @@ export class ResponseCapture
   setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
     const own = this.#head?.own
     const isHeld = this.#phase === 'headed' && this.#head !== undefined
-    if (isHeld || own?.status !== undefined) throw headersSentError('set')
+    if (isHeld || own?.isWritten === true) throw headersSentError('set')
     if (own === undefined) return this.next.setHeader(name, value)
     own.setHeader(name, value)
     return this.#res

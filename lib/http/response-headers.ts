@@ -23,9 +23,8 @@ export function headerIn(headers: unknown, name: string): string | undefined {
   // The form that most endpoints use is searched without a copy.
   if (!Array.isArray(headers)) {
     for (const key in headers) {
-      if (key.length !== name.length || key.toLowerCase() !== name) continue
-      const value = Object.hasOwn(headers, key) ? (headers as OutgoingHttpHeaders)[key] : undefined
-      if (value !== undefined) return typeof value === 'string' ? value : stringOf(value)
+      if (key.length === name.length && key.toLowerCase() === name)
+        return stringOf((headers as OutgoingHttpHeaders)[key])
     }
     return undefined
   }
@@ -63,15 +62,6 @@ export function validateHead(
     validateHeaderName(name)
     validateHeaderValue(name, value as string)
   }
-}
-
-/** As Node takes it, and throws at what it does not take. */
-export function validStatus(given: unknown): number {
-  const status = Number(given) | 0
-  if (status >= 100 && status <= 999) return status
-  throw Object.assign(new RangeError(`Invalid status code: ${String(given)}`), {
-    code: 'ERR_HTTP_INVALID_STATUS_CODE'
-  })
 }
 
 export function headersIn([, reason, last]: readonly unknown[]): unknown {
@@ -159,5 +149,5 @@ export function passedOnOf({
     const name = rawHeaders[i] as string
     written.set(name.toLowerCase(), name)
   }
-  return passedOn(headersDistinct).map(([name, values]) => [written.get(name) ?? name, values])
+  return passedOn(headersDistinct).map(([name, values]) => [written.get(name) as string, values])
 }
