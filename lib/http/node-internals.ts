@@ -263,12 +263,6 @@ export function setEnds(res: ServerResponse, isEnded: boolean, isClosed: boolean
   ;(res as { finished: boolean }).finished = isEnded
 }
 
-/** As it looked before its client left: `close` of the response tells when it is over. */
-export function maskRequest(req: IncomingMessage): void {
-  req.aborted = false
-  req.destroyed = false
-}
-
 /** Getters of a response that tell the state of its socket. They are on its prototypes. */
 export type StateName =
   'closed' | 'writableEnded' | 'writableFinished' | 'writableNeedDrain' | 'errored'
