@@ -20,10 +20,10 @@ export interface Capture {
   lateHead(head: LateHead): void
 }
 
-/** Decides whether a response is taken. */
+/** Takes a response, whatever it is. */
 export interface ResponseTaker {
-  /** Called once, when its head is due, which is not sent. `undefined`: it passes. */
-  take(head: ResponseHead): Capture | undefined
+  /** Called once, when its head is due, which is not sent. */
+  take(head: ResponseHead): Capture
   /** The endpoint has destroyed a response that was not taken, or not yet. */
   brokenOff(): void
   /** The client has gone, or has its answer, and the endpoint goes on with its request. */

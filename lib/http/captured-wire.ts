@@ -218,8 +218,7 @@ export class CapturedWire implements ClientSink {
   }
 
   onClose(listener: () => void): void {
-    if (this.#isGone) listener()
-    else this.#closeListener = listener
+    this.#closeListener = listener
   }
 
   closeSocket(onClosed: () => void): void {
@@ -332,7 +331,7 @@ function descriptorOf(read: (view: ResponseView) => unknown): PropertyDescriptor
   return {
     configurable: true,
     get(this: Viewed) {
-      return this[VIEW] === undefined ? undefined : read(this[VIEW])
+      return read(this[VIEW] as ResponseView)
     },
     set: () => undefined
   }

@@ -20,8 +20,8 @@ import { callbackIn, hasChunk, headersSentError, tooLate, withBytes } from './ch
 import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
 import {
-  type CapturingLayer,
   isCacheControl,
+  type Layer,
   type PatchedResponse,
   type ResponseView,
   VIEW,
@@ -75,7 +75,7 @@ const TRANSITIONS: Readonly<
 }
 
 export class ResponseCapture
-  implements CapturingLayer, ResponseView, CapturedWireHost, DeferredEventsHost
+  implements Layer, ResponseView, CapturedWireHost, DeferredEventsHost
 {
   /** The wire, as those in front of us have patched it. */
   readonly next: PatchedResponse
@@ -101,10 +101,6 @@ export class ResponseCapture
     ;(patched.res as Viewed)[VIEW] = this
     patched.patchAll()
     patched.capture(this)
-  }
-
-  get isCaptured(): boolean | undefined {
-    return this.#phase === 'undecided' ? undefined : this.#isCaptured
   }
 
   get isDecided(): boolean {
@@ -134,7 +130,7 @@ export class ResponseCapture
 
   /** A kept response that was not taken has been ended: those behind us may see it close. */
   leftAloneEnded(): void {
-    if (this.#isCaptured) return
+    if (this.isCaptured) return
     this.#step('end')
     if (this.#events.isHolding) this.showClose()
   }
@@ -222,7 +218,7 @@ export class ResponseCapture
   }
 
   /** Whether the endpoint writes to a stream, and not to the wire. */
-  get #isCaptured(): boolean {
+  get isCaptured(): boolean {
     return this.#phase !== 'undecided' && this.#phase !== 'passing' && this.#phase !== 'passed'
   }
 
@@ -259,26 +255,26 @@ export class ResponseCapture
     return true
   }
 
-  // CapturingLayer
+  // Layer
 
   writeHead(args: readonly unknown[]): ServerResponse {
     const head = args as HeadArguments
     if (this.#isHeadDueLate) return this.#acceptLateHead(head)
-    if (this.#isCaptured) throw headersSentError('write')
+    if (this.isCaptured) throw headersSentError('write')
     if (this.#phase === 'undecided') this.#host.decide(head)
-    return this.#isCaptured ? this.#res : this.next.writeHead(head)
+    return this.isCaptured ? this.#res : this.next.writeHead(head)
   }
 
   write(args: readonly unknown[]): boolean {
     if (this.#mayDecide) this.#decideImplicitly()
-    if (!this.#isCaptured)
+    if (!this.isCaptured)
       return this.#isAlone ? this.next.swallow(args, false) : this.next.write(args)
     return this.#write(args)
   }
 
   end(args: readonly unknown[]): ServerResponse {
     if (this.#mayDecide) this.#decideImplicitly()
-    if (this.#isCaptured) return this.#end(args)
+    if (this.isCaptured) return this.#end(args)
     if (!this.#isAlone) return this.next.end(args)
     this.next.swallow(args, true)
     return this.#res
@@ -286,7 +282,7 @@ export class ResponseCapture
 
   flushHeaders(): void {
     this.#decideImplicitly()
-    if (!this.#isCaptured) this.next.flushHeaders()
+    if (!this.isCaptured) this.next.flushHeaders()
   }
 
   setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
@@ -317,7 +313,7 @@ export class ResponseCapture
 
   destroy(error?: Error): ServerResponse {
     if (this.#events.isHolding && isAbortedByNode(error)) return this.#res
-    if (!this.#isCaptured && !this.#isHeard) return this.next.destroy(error)
+    if (!this.isCaptured && !this.#isHeard) return this.next.destroy(error)
     this.abort()
     return this.#res
   }
@@ -347,11 +343,7 @@ export class ResponseCapture
   /** By `writeHead` of the response, as Node does it: those behind us may have patched that. */
   #decideImplicitly(): void {
     const res = this.#res
-    if (this.#isHeadDueLate) {
-      res.writeHead(res.statusCode)
-      if (this.#isHeadDueLate) this.#acceptLateHead([res.statusCode])
-      return
-    }
+    if (this.#isHeadDueLate) return void res.writeHead(res.statusCode)
     if (this.#phase !== 'undecided') return
     // Only if it may be taken: without an explicit head, Node computes the length of a body.
     if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
@@ -438,12 +430,12 @@ export class ResponseCapture
   }
 
   get isRunning(): boolean {
-    const isTaken = this.#isCaptured || this.#isHeard
+    const isTaken = this.isCaptured || this.#isHeard
     return isTaken && !this.isEnded && !this.#events.isCloseShown
   }
 
   brokenOff(): void {
-    if (!this.#isCaptured) this.#host.brokenOff()
+    if (!this.isCaptured) this.#host.brokenOff()
   }
 
   gone(): void {
@@ -455,7 +447,7 @@ export class ResponseCapture
   wireGone(): void {
     if (!this.#events.isCloseShown) showState(this.#res, this)
     else this.#endInFront()
-    if (!this.#isCaptured && !this.isEnded) this.drain()
+    if (!this.isCaptured && !this.isEnded) this.drain()
   }
 
   connectionClosed(): void {
@@ -480,7 +472,7 @@ export class ResponseCapture
   }
 
   #endInFront(): void {
-    if (this.#isCaptured && this.isFinished) this.wire.endInFront()
+    if (this.isCaptured && this.isFinished) this.wire.endInFront()
   }
 }
 

@@ -72,7 +72,6 @@ export function responseSink(
     },
     onDrain: listener => void res.on('drain', listener),
     onClose(listener) {
-      if (res.destroyed) return listener()
       const gone = (): void => {
         unwatch()
         listener()

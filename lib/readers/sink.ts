@@ -28,6 +28,7 @@ export interface Sink {
   /** Whether its client has gone, so that nothing written to it goes anywhere. */
   readonly isGone: boolean
   onDrain(listener: () => void): void
+  /** To be asked for before it is gone. */
   onClose(listener: () => void): void
   /** Makes the socket close after the response, instead of waiting for another request. */
   closeSocket(onClosed: () => void): void
