@@ -307,7 +307,10 @@ export const OPTIONS = {
     }),
     default: undefined
   },
-  sessions: { check: checkSessions, default: undefined },
+  sessions: {
+    check: isPart({ sessions: 'express-mcp-streams/sessions' }),
+    default: undefined
+  },
   onError: { check: isFunction, read: (value): OnError => value ?? (() => undefined) }
 } satisfies Schema<McpStreamsOptions>
 
@@ -444,14 +447,6 @@ function checkProgress(value: unknown): Fault | undefined {
   return (value as { after?: number }).after === undefined
     ? { text: 'must have `after`' }
     : undefined
-}
-
-const isSessions = isPart({ sessions: 'express-mcp-streams/sessions' })
-
-function checkSessions(value: unknown): Fault | undefined {
-  return value === 'forward' || value === 'local'
-    ? { text: `has moved to the backplane: redisBackplane({ sessions: '${value}' })` }
-    : isSessions(value)
 }
 
 const ORIGINS = "must be a list of origins such as 'https://app.example', or ['*']"
