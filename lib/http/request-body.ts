@@ -96,7 +96,8 @@ export function isUtf8(contentType: string): boolean {
   return CHARSETS[charsetIn(contentType)] === 'utf-8'
 }
 
-function charsetIn(contentType: string): string {
+/** UTF-8 where a `Content-Type` names none. */
+export function charsetIn(contentType: string): string {
   const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType) ?? []
   return charset.toLowerCase()
 }
