@@ -11,10 +11,7 @@ export interface Acceptance {
 }
 
 /** Calls back once the endpoint has answered; never if it breaks off without a head. */
-export function onceAnswered(
-  context: RequestContext,
-  act: (acceptance: Acceptance) => void
-): void {
+export function onceAnswered(context: RequestContext, act: (acceptance: Acceptance) => void): void {
   const { req, res, facts } = context
   let hasError = false
   // Beside a request, an error in the body answers that request, and says nothing of the others.

@@ -105,11 +105,7 @@ export class Admissions {
     return now() - at < believedFor ? { kind: 'admitted' } : this.#ask(key, context, message)
   }
 
-  async #ask(
-    key: string,
-    context: Asking,
-    message: Message | undefined
-  ): Promise<AskedAdmission> {
+  async #ask(key: string, context: Asking, message: Message | undefined): Promise<AskedAdmission> {
     const admission = await askAdmission(context, message)
     if (admission.kind === 'admitted') this.#admitted.set(key, context.owner, { at: now() })
     return admission

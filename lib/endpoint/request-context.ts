@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CLIENT_INFO } from '../protocol/envelope.js'
 import {
   cancelledRequest,
-  isInexactId,
   isObject,
   isOversizedId,
   isRequest,
@@ -134,7 +133,7 @@ export class RequestFacts {
     const { id, method } = message
     if (isOversizedId(id)) {
       this.isOversized = true
-      if (isInexactId(id)) this.isInexact = true
+      if (typeof id === 'number') this.isInexact = true
     }
     if (typeof method !== 'string') {
       if (isResponse(message)) this.answered = this.answered.concat(message.id)

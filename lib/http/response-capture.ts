@@ -74,9 +74,7 @@ const TRANSITIONS: Readonly<
   broken: {}
 }
 
-export class ResponseCapture
-  implements Layer, ResponseView, CapturedWireHost, DeferredEventsHost
-{
+export class ResponseCapture implements Layer, ResponseView, CapturedWireHost, DeferredEventsHost {
   /** The wire, as those in front of us have patched it. */
   readonly next: PatchedResponse
   readonly #req: IncomingMessage
