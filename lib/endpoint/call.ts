@@ -577,8 +577,8 @@ export class Call extends HandlerContext implements Layer, ResponseCaptureHost {
   }
 
   brokenOff(): void {
-    if (this.#taker !== undefined) return this.#taker.brokenOff()
-    this.request.keyedCall?.abandon()
+    // A taker hears of it by `abort`.
+    if (this.#taker === undefined) this.request.keyedCall?.abandon()
   }
 
   goesOnAlone(): void {

@@ -128,7 +128,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       connection?.hasGiven(given)
     }
     this.#stream?.expire(now())
-    if (connection !== undefined) this.#run.connected()
+    this.#run.connected()
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -158,8 +158,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { instance, owner, session, facts } = this.#request
     const current = this.#stream
-    if (current?.isEnded === true || (current === undefined && this.#run.stream !== undefined))
-      return 'too-late'
+    if (current?.isEnded === true) return 'too-late'
     const { requestIds } = facts
     const init: StreamInit = {
       id: instance.newId(),
