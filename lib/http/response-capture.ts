@@ -141,21 +141,18 @@ export class ResponseCapture implements Layer, ResponseView, CapturedWireHost, D
 
   /** Whatever the response will be, it passes. */
   pass(): void {
-    if (!this.#step('pass')) return
+    this.#step('pass')
     // Nothing is left to do, except for a response whose close is held.
     if (!this.#isKept) this.next.uncapture()
   }
 
-  /** The endpoint's head is not sent. `false`: it has begun, or the client has gone. */
-  takeEarly(capture: Capture): boolean {
-    const res = this.#res
-    if (res.headersSent || res.writableEnded || res.destroyed || !this.#step('takeEarly'))
-      return false
+  /** The endpoint's head is not sent, which is not due yet, for a client that is there. */
+  takeEarly(capture: Capture): void {
+    this.#step('takeEarly')
     this.#capture = capture
     this.next.showHead()
     this.#holdEvents()
     this.#begin(capture)
-    return true
   }
 
   /** Calls the endpoint's `drain` listeners: there is room in the stream again. */
