@@ -196,6 +196,19 @@ describe('a 400 in a session that the endpoint knows', () => {
     }
   })
 
+  it.each([['Bad request'], ['Bad ', 'request']])(
+    'stays so where Node makes its head: %j %j',
+    async (...parts) => {
+      const answer = ({ res }: RawCall) => {
+        res.statusCode = 400
+        for (const part of parts.slice(0, -1)) res.write(part)
+        res.end(parts.at(-1))
+      }
+      const { ask } = await begun(forgetfulEndpoint({ answer }), {})
+      expect(await ask()).toMatchObject({ status: 400, text: 'Bad request' })
+    }
+  )
+
   it('costs none where the answer says that it is about the request', async () => {
     const answer = ({ res }: RawCall) => {
       res.writeHead(400, JSON_TYPE)
