@@ -252,7 +252,7 @@ export class Call extends HandlerContext implements Layer, ResponseCaptureHost {
       head.sessionId === undefined ? session : instance.sessions.nameOf(head.sessionId)
     if (sessionId !== session && isOversizedId(sessionId))
       return this.#pass('a session id that is too long to be remembered')
-    if (instance.eventStore?.isLeft === true) return this.#pass('option eventStore')
+    if (instance.eventStore.isLeft) return this.#pass('option eventStore')
     if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) {
       const { requestIds } = facts
       this.#events = new GatheredEvents(this.id, owner, requestIds, sessionId, profile)

@@ -303,13 +303,10 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   readonly onBlock: BlockListener = (bytes, from, to, fields) => {
     const isNumbered = fields.hasId || (fields.dataLines === 0 && hasRetry(bytes, from, to))
-    if (isNumbered) this.#numbered ??= this.#follow()
+    const { instance } = this.#request
+    if (isNumbered) this.#numbered ??= instance.eventStore.follow(this, this.#request, this.#run)
     if (this.#numbered === undefined) this.take(bytes, from, to, fields)
     else this.#numbered.take(bytes, from, to, fields)
-  }
-
-  #follow(): NumberedEvents | undefined {
-    return this.#request.instance.eventStore?.follow(this, this.#request, this.#run)
   }
 
   /** Takes a block that has no id. */
