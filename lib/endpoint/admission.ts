@@ -56,7 +56,7 @@ export function admissionIn(reply: Reply): Admission {
 }
 
 /** A request whose client is to be admitted. */
-export interface Asking {
+interface Asking {
   readonly instance: { readonly debug: DebugLog }
   readonly req: IncomingMessage & { originalUrl?: string }
   readonly res: ServerResponse

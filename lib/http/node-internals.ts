@@ -295,7 +295,7 @@ const SHARES_CLASSES = Number.parseInt(process.versions.v8) > 12
  * @param born the prototype of objects that were given no other: they share hidden classes.
  * @param property an own property of the object.
  */
-export function expectProperties(object: object, born: object, property: string): void {
+function expectProperties(object: object, born: object, property: string): void {
   if (Object.getPrototypeOf(object) === born) return
   const descriptor = Object.getOwnPropertyDescriptor(object, property)
   if (descriptor?.configurable !== true || !Object.isExtensible(object)) return

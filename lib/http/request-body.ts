@@ -199,7 +199,7 @@ function tellBody<From extends Incoming>(
   known(from, isLeft ? UNKNOWN : parse(taken, charset))
 }
 
-export type ReadBody =
+type ReadBody =
   | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
   | {
       readonly fault: 'invalid-json' | 'body-too-large' | 'body-too-complex' | 'body-unreadable'

@@ -30,7 +30,7 @@ import {
 import { type Schema, settingsFrom, type SettingsOf } from './schema.js'
 
 /** Option `maxUnsent`; what is absent has its default. */
-export interface MaxUnsent {
+interface MaxUnsent {
   /** Default: 100,000. */
   readonly messages?: number | undefined
   /** Default: `maxStreamBytes`. */

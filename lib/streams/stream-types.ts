@@ -98,7 +98,7 @@ export interface Producer {
 }
 
 /** What no connection has been given yet (Streams draft, "Security Considerations"). */
-export interface UnsentLimit {
+interface UnsentLimit {
   readonly messages: number
   readonly bytes: number
 }
