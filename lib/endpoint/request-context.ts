@@ -154,7 +154,8 @@ export class RequestFacts {
     else if (meta !== undefined)
       this.#readClient(message, meta[CLIENT_INFO], method === 'server/discover')
     const progressToken = meta?.['progressToken']
-    if (isAsking && isRequestId(progressToken) && !isOversizedId(progressToken))
+    if (!isAsking || progressToken === undefined || !isRequestId(progressToken)) return
+    if (!isOversizedId(progressToken))
       this.progressTokens = this.progressTokens.concat(progressToken)
   }
 
@@ -402,7 +403,9 @@ export class RequestContext<Instance extends InstanceParts = InstanceParts> {
   /** The endpoint has been called: what was needed for that is not kept while it works. */
   release(): void {
     this.next = OVER
-    this.dropBody()
+    this.messages = NO_MESSAGES
+    this.body = undefined
+    this.text = undefined
   }
 
   /** Drops the body and its messages: the facts stay. */

@@ -23,8 +23,9 @@ export function headerIn(headers: unknown, name: string): string | undefined {
   // The form that most endpoints use is searched without a copy.
   if (!Array.isArray(headers)) {
     for (const key in headers) {
-      if (key.length === name.length && key.toLowerCase() === name)
-        return stringOf((headers as OutgoingHttpHeaders)[key])
+      if (key.length !== name.length || key.toLowerCase() !== name) continue
+      const value = (headers as OutgoingHttpHeaders)[key]
+      return typeof value === 'string' ? value : stringOf(value)
     }
     return undefined
   }
