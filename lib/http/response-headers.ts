@@ -102,24 +102,8 @@ export function withDirectives(
   given: OutgoingHttpHeader | undefined,
   directives: readonly string[]
 ): string {
-  const value = given === undefined || typeof given === 'string' ? given : stringOf(given)
-  // The responses of an endpoint mostly have the same value.
-  if (value === latest?.value && directives === latest?.directives) return latest.result
-  const result = value === undefined ? directives.join(', ') : added(value, directives)
-  latest = { value, directives, result }
-  return result
-}
-
-interface Directed {
-  readonly value: string | undefined
-  readonly directives: readonly string[]
-  readonly result: string
-}
-
-let latest: Directed | undefined
-
-function added(value: string, directives: readonly string[]): string {
-  const present = value
+  if (given === undefined) return directives.join(', ')
+  const present = String(given)
     .split(',')
     .map(directive => directive.trim())
     .filter(directive => directive !== '')
