@@ -122,8 +122,8 @@ function withoutCursor(
   context: Context,
   relay: RelayParts
 ): Answer | undefined | Promise<Answer | undefined> {
-  const passed = forgetCursor(context, 'the instance of its listen channel leaves, or has gone')
-  return passed ?? elsewhereByHead(context, relay)
+  forgetCursor(context, 'the instance of its listen channel leaves, or has gone')
+  return elsewhereByHead(context, relay)
 }
 
 function begunAt(context: Context, relay: RelayParts, place: Place): Answer | undefined {

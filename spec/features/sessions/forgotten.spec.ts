@@ -165,6 +165,23 @@ describe('a 400 in a session that the endpoint knows', () => {
     })
   )
 
+  conversation.each([['Bad request'], ['Bad ', 'request']])(
+    'stays so where Node makes its head: %j %j',
+    (...parts) => ({
+      ...{ session: 'its own', ...forgetful() },
+      endpoint: [
+        ({ res }) => {
+          res.statusCode = 400
+          for (const part of parts.slice(0, -1)) res.write(part)
+          res.end(parts.at(-1))
+        }
+      ],
+      client: [list, end],
+      sees: ['400'],
+      then: ({ response }) => expect(response.text).toBe('Bad request')
+    })
+  )
+
   const byVersion: Line = call =>
     call.req.headers['mcp-protocol-version'] === VERSION
       ? call.result()
