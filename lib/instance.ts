@@ -150,15 +150,9 @@ export class Instance implements RoutesInstance {
     this.observations.count(name, stream, reason)
   }
 
-  /** Calls `onError`. An error that it throws is uncaught, and does not break the stream. */
+  /** Calls `onError` by itself: what it throws is uncaught, and does not break the stream. */
   report(error: Error, streamId: string | undefined): void {
-    try {
-      this.#onError(error, { streamId })
-    } catch (thrown) {
-      process.nextTick(() => {
-        throw thrown
-      })
-    }
+    process.nextTick(this.#onError, error, { streamId })
   }
 
   #here(): LocalDirectory {

@@ -32,13 +32,8 @@ export function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('base64url')
 }
 
-export function sessionOf(req: IncomingMessage): string | undefined {
-  return headerOf(req, 'mcp-session-id')
-}
-
 export function headerOf(req: IncomingMessage, name: string): string | undefined {
-  const value = req.headers[name]
-  return Array.isArray(value) ? value.join(', ') : value
+  return req.headers[name]?.toString()
 }
 
 /** From a flat list of names and values (`rawHeaders`) into another. */

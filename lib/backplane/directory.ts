@@ -11,6 +11,7 @@ import {
   type Place,
   type LookUps
 } from '../streams/directory.js'
+import { pause } from './epoch.js'
 import type { InstanceLink } from './instance-link.js'
 import { isInstanceId, type SharedNames, tagOf } from './shared-names.js'
 
@@ -191,7 +192,3 @@ export class SharedDirectory implements Directory {
     return { kind: liveness === 'gone' ? 'lost' : 'remote', instance }
   }
 }
-
-/** Keeps no process alive. */
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise(resolve => void setTimeout(resolve, milliseconds).unref())

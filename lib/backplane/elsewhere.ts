@@ -97,7 +97,7 @@ function atPlace(
   const relayKind = nameKind === 'session' || isResumed(context) ? 'in-session' : 'named'
   return context.method === 'POST'
     ? () => readAndRelay(context, relay, instance, relayKind)
-    : () => send(context, relay, instance, { kind: relayKind })
+    : () => send(context, relay, instance, relayKind)
 }
 
 /** Whether it goes on with a stream at the URL of the endpoint. */
@@ -122,8 +122,8 @@ function withoutCursor(
   context: Context,
   relay: RelayParts
 ): Answer | undefined | Promise<Answer | undefined> {
-  const passed = forgetCursor(context, 'the instance of its listen channel leaves, or has gone')
-  return passed ?? elsewhereByHead(context, relay)
+  forgetCursor(context, 'the instance of its listen channel leaves, or has gone')
+  return elsewhereByHead(context, relay)
 }
 
 function begunAt(context: Context, relay: RelayParts, place: Place): Answer | undefined {
@@ -141,7 +141,7 @@ function begunAt(context: Context, relay: RelayParts, place: Place): Answer | un
 
 /** A request whose body, if it has one, was read. */
 export function relayBody(context: Context, relay: RelayParts, tag: string, kind: RelayKind): void {
-  send(context, relay, tag, { kind, body: textOf(context) })
+  send(context, relay, tag, kind, textOf(context))
 }
 
 /** If the other instance is lost, the body says which calls are lost with it. */
@@ -152,12 +152,13 @@ function readAndRelay(context: Context, relay: RelayParts, tag: string, kind: Re
   })
 }
 
-interface Sending {
-  readonly kind: RelayKind
-  readonly body?: string | undefined
-}
-
-function send(context: Context, relay: RelayParts, tag: string, { kind, body }: Sending): void {
+function send(
+  context: Context,
+  relay: RelayParts,
+  tag: string,
+  kind: RelayKind,
+  body?: string
+): void {
   const { instance, method, req, res, facts } = context
   if (!canAnswer(res)) return
   if (relay.handedBack.of(context).includes(tag)) return refuseUnreachable(context)

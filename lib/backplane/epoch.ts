@@ -220,5 +220,5 @@ export class Epoch {
 }
 
 /** Keeps no process alive. */
-const pause = (milliseconds: number): Promise<void> =>
+export const pause = (milliseconds: number): Promise<void> =>
   new Promise(resolve => void setTimeout(resolve, milliseconds).unref())

@@ -262,7 +262,8 @@ export class ReplayWindow {
     const known = this.#senders.get(sender)
     if (known === undefined) {
       this.#senders.set(sender, { highest: counter, seen: new Set([counter]) })
-      if (this.#senders.size > MOST_SENDERS) this.#forgetOldest()
+      const [oldest] = this.#senders.keys()
+      if (this.#senders.size > MOST_SENDERS) this.#senders.delete(oldest as string)
       return true
     }
     if (counter <= known.highest - WINDOW || known.seen.has(counter)) return false
@@ -271,10 +272,5 @@ export class ReplayWindow {
     if (known.seen.size > 2 * WINDOW)
       for (const old of known.seen) if (old <= known.highest - WINDOW) known.seen.delete(old)
     return true
-  }
-
-  #forgetOldest(): void {
-    const [oldest] = this.#senders.keys()
-    this.#senders.delete(oldest as string)
   }
 }

@@ -58,9 +58,9 @@ const MOST_LOOKS = 1000
 export class Life {
   readonly #backplane: Backplane
   readonly #host: LifeHost
-  readonly #signs: Signs
   readonly #lease: number
-  readonly #peers = new Peers()
+  /** What is remembered of others: when a message came, and whether they live. */
+  readonly #peers = new Map<string, Peer>()
   readonly #waits = new Set<{ until: number; readonly done: () => void }>()
   readonly #unwatch: () => void
   #looks = 0
@@ -75,7 +75,6 @@ export class Life {
   constructor(backplane: Backplane, host: LifeHost) {
     this.#backplane = backplane
     this.#host = host
-    this.#signs = new Signs(backplane, host.keyOf)
     this.#lease = backplane.lease
     this.#tickedAt = host.now()
     this.#unwatch = backplane.onUp(isUp => this.#changed(isUp))
@@ -89,7 +88,7 @@ export class Life {
 
   /** What is known of an instance now; it is looked at, so that the next call knows more. */
   known(tag: string): InstanceStats {
-    const { heardAt, liveness = 'unknown' } = this.#peers.get(tag)
+    const { heardAt, liveness = 'unknown' } = this.#peer(tag)
     const heard = this.#host.now() - heardAt
     void this.look(tag)
     const isHeard = heard < this.#lease * BEAT
@@ -106,7 +105,7 @@ export class Life {
     if (tag === this.#host.tag) {
       return this.#heardOwn(now)
     }
-    const peer = this.#peers.get(tag)
+    const peer = this.#peer(tag)
     peer.heardAt = now
     peer.liveness = undefined
   }
@@ -123,7 +122,7 @@ export class Life {
 
   /** An instance has said that it has left. */
   left(tag: string): void {
-    const peer = this.#peers.get(tag)
+    const peer = this.#peer(tag)
     peer.heardAt = -Infinity
     peer.liveness = 'gone'
     peer.judgedAt = this.#host.now()
@@ -162,7 +161,7 @@ export class Life {
   /** Whether an instance lives. Redis is asked only if that is not known from shortly before. */
   look(tag: string): Promise<Liveness> {
     const now = this.#host.now()
-    const peer = this.#peers.get(tag)
+    const peer = this.#peer(tag)
     const age = (now - peer.judgedAt) / this.#lease
     if (now - peer.heardAt < this.#lease * BEAT) return Promise.resolve('alive')
     // Without a connection, nothing could be found of what it has left behind.
@@ -189,7 +188,7 @@ export class Life {
     this.#unwatch()
     for (const { done } of this.#waits) done()
     this.#waits.clear()
-    if (isConnected) await this.#signs.farewell(this.#host.tag).catch(() => undefined)
+    if (isConnected) await this.#write(FAREWELL, FAREWELL_FOR).catch(() => undefined)
   }
 
   get #isConnected(): boolean {
@@ -212,11 +211,11 @@ export class Life {
   /** Says that this instance lives. */
   async sign(): Promise<void> {
     if (this.#link.is === 'over') return
-    const { tag, now, leaseExpired } = this.#host
+    const { now, leaseExpired } = this.#host
     const before = this.#signedAt
     if (before !== -Infinity) this.#lookAtOwn().catch(() => undefined)
     try {
-      await this.#signs.give(tag)
+      await this.#write(ALIVE, this.#lease)
       this.#isWritable = true
       this.#signedAt = now()
       if (before !== -Infinity && this.#signedAt - before > this.#lease) leaseExpired()
@@ -225,11 +224,23 @@ export class Life {
     }
   }
 
+  async #write(sign: Uint8Array, time: number): Promise<void> {
+    const { tag, keyOf } = this.#host
+    await this.#backplane.command(['SET', keyOf(tag), sign, 'PX', time])
+  }
+
+  /** Rejects if that cannot be known. */
+  async #read(tag: string): Promise<Sign> {
+    const sign = await this.#backplane.command(['GET', this.#host.keyOf(tag)])
+    if (!(sign instanceof Uint8Array)) return 'none'
+    return sign[0] === FAREWELL[0] ? 'left' : 'alive'
+  }
+
   /** If the own sign is missing before its time, other keys may be flushed or evicted, too. */
   async #lookAtOwn(): Promise<void> {
     const { tag, now, missing } = this.#host
     const before = this.#signedAt
-    const sign = await this.#signs.of(tag)
+    const sign = await this.#read(tag)
     if (sign === 'none' && now() - before < this.#lease) missing(before)
   }
 
@@ -257,6 +268,16 @@ export class Life {
     return this.#mayJudge ? 'gone' : 'unknown'
   }
 
+  #peer(tag: string): Peer {
+    let peer = this.#peers.get(tag)
+    if (peer !== undefined) return peer
+    peer = { heardAt: -Infinity, liveness: undefined, judgedAt: -Infinity, look: undefined }
+    this.#peers.set(tag, peer)
+    const [oldest] = this.#peers.keys()
+    if (this.#peers.size > MOST) this.#peers.delete(oldest as string)
+    return peer
+  }
+
   /** Whether an instance's sign of life is there. Rejects if that cannot be known. */
   async hasSigned(tag: string): Promise<boolean> {
     return (await this.#signOf(tag)) === 'alive'
@@ -266,7 +287,7 @@ export class Life {
     const late = this.#wait(this.#lease * ANSWER).then(() => {
       throw new Error('Redis does not answer')
     })
-    return Promise.race([this.#signs.of(tag), late])
+    return Promise.race([this.#read(tag), late])
   }
 
   #wait(time: number): Promise<void> {
@@ -291,54 +312,13 @@ interface Peer {
 /** Instances that are remembered. Each start of a process makes a new one. */
 const MOST = 10_000
 
-/** What is remembered of others: when a message came, and whether they live. */
-class Peers {
-  readonly #peers = new Map<string, Peer>()
-
-  get(tag: string): Peer {
-    let peer = this.#peers.get(tag)
-    if (peer !== undefined) return peer
-    peer = { heardAt: -Infinity, liveness: undefined, judgedAt: -Infinity, look: undefined }
-    this.#peers.set(tag, peer)
-    const [oldest] = this.#peers.keys()
-    if (this.#peers.size > MOST) this.#peers.delete(oldest as string)
-    return peer
-  }
-}
-
-/** `none`: there is no key, so that the instance may be dead. */
+/**
+ * Its sign of life: a key that lasts for a lease, and then says for an hour that it has left.
+ * `none`: there is no key, so that the instance may be dead.
+ */
 type Sign = 'alive' | 'left' | 'none'
 
 const ALIVE = Uint8Array.of(1)
 /** The value of an instance that has left, and the milliseconds for which its clients may come. */
 const FAREWELL = Uint8Array.of(0)
 const FAREWELL_FOR = 60 * 60 * 1000
-
-/** Signs of life: a key that lasts for a lease, and then says for an hour that it has left. */
-class Signs {
-  readonly #backplane: Backplane
-  readonly #keyOf: (tag: string) => string
-
-  constructor(backplane: Backplane, keyOf: (tag: string) => string) {
-    this.#backplane = backplane
-    this.#keyOf = keyOf
-  }
-
-  /** Rejects if that cannot be known. */
-  async of(tag: string): Promise<Sign> {
-    const sign = await this.#backplane.command(['GET', this.#keyOf(tag)])
-    if (!(sign instanceof Uint8Array)) return 'none'
-    return sign[0] === FAREWELL[0] ? 'left' : 'alive'
-  }
-
-  /** Says that the instance lives, for one lease. */
-  async give(tag: string): Promise<void> {
-    const { lease } = this.#backplane
-    await this.#backplane.command(['SET', this.#keyOf(tag), ALIVE, 'PX', lease])
-  }
-
-  /** Says that the instance has left. */
-  async farewell(tag: string): Promise<void> {
-    await this.#backplane.command(['SET', this.#keyOf(tag), FAREWELL, 'PX', FAREWELL_FOR])
-  }
-}

@@ -1,4 +1,4 @@
-// The head of a forwarded request or response: JSON ahead of the body, behind its length.
+// The head of a forwarded request or response: JSON in the first chunk, ahead of the body.
 import type { IncomingMessage } from 'node:http'
 import { headersWhere } from '../access/guards.js'
 import { type RelayKind, socketFactsOf, type SocketFacts } from '../http/loopback.js'
@@ -24,32 +24,16 @@ export interface RelayedHead {
   readonly headers: readonly (readonly [string, readonly string[]])[]
 }
 
-/** Bytes of the length. */
-const LENGTH = 4
-/** The most bytes of a head. Node takes heads of 16 KiB, and applications may allow more. */
-const LONGEST = 1024 * 1024
-
 export function encodeHead(head: RequestHead | RelayedHead): Buffer {
-  const json = Buffer.from(JSON.stringify(head))
-  const bytes = Buffer.allocUnsafe(LENGTH + json.length)
-  bytes.writeUInt32BE(json.length)
-  bytes.set(json, LENGTH)
-  return bytes
+  return Buffer.from(JSON.stringify(head))
 }
 
-/** Reads a head, which may come in several chunks. No chunk has bytes of both head and body. */
-export class HeadReader<Head> {
-  #bytes = Buffer.alloc(0)
-
-  /** `undefined`: it is not complete yet. Throws if it is too long, or no JSON. */
-  read(bytes: Uint8Array): Head | undefined {
-    this.#bytes = Buffer.concat([this.#bytes, bytes])
-    if (this.#bytes.length < LENGTH) return undefined
-    const end = LENGTH + this.#bytes.readUInt32BE()
-    if (end > LONGEST) throw new Error('The head of a relayed message is too long')
-    if (this.#bytes.length < end) return undefined
-    return JSON.parse(this.#bytes.toString('utf8', LENGTH)) as Head
-  }
+/**
+ * Reads a head. Node takes heads of 16 KiB, which one chunk has room for; where an application
+ * allows more, this throws for a head that is cut off by the end of its chunk.
+ */
+export function decodeHead<Head>(chunk: Uint8Array): Head {
+  return JSON.parse(Buffer.from(chunk).toString()) as Head
 }
 
 export function isEventStream(head: RelayedHead): boolean {

@@ -6,7 +6,7 @@ import { connect } from '../endpoint/endpoint-client.js'
 import { relayedConnection, type RelayedWire } from '../http/loopback.js'
 import { passedOnOf } from '../http/response-headers.js'
 import type { UnderWay } from '../streams/when-idle.js'
-import { encodeHead, HeadReader, type RequestHead, takesComments } from './relay-head.js'
+import { decodeHead, encodeHead, type RequestHead, takesComments } from './relay-head.js'
 
 export class RelayedRequest implements ExchangeUser {
   readonly #exchange: Exchange
@@ -14,7 +14,6 @@ export class RelayedRequest implements ExchangeUser {
   /** Closing waits for these, as the connection ends with it. */
   readonly #calls: UnderWay
   readonly #debug: (format: string, ...args: unknown[]) => void
-  readonly #reader = new HeadReader<RequestHead>()
   #request: ClientRequest | undefined
   #response: IncomingMessage | undefined
 
@@ -35,8 +34,7 @@ export class RelayedRequest implements ExchangeUser {
   readonly bytes = (bytes: Uint8Array): boolean => {
     if (this.#request !== undefined) return this.#request.write(bytes)
     try {
-      const head = this.#reader.read(bytes)
-      if (head !== undefined) this.#request = this.#begin(head)
+      this.#request = this.#begin(decodeHead<RequestHead>(bytes))
     } catch (error) {
       this.#debug('a relayed request cannot be answered: %O', error)
       this.#exchange.reset()

@@ -41,8 +41,8 @@ import { parseEventId } from '../protocol/event-id.js'
 import type { Context } from '../routes/route.js'
 import { type DueQueue, Waiting } from '../streams/due-queue.js'
 import {
+  decodeHead,
   encodeHead,
-  HeadReader,
   isEventStream,
   type MountedRequest,
   requestHead,
@@ -53,7 +53,7 @@ import {
 import type { InstanceLink } from './instance-link.js'
 import type { MovedSessions } from './moved-sessions.js'
 import type { RelayedResponses } from './relayed-responses.js'
-import { declareAndTell, tellBroken } from './tell-gone.js'
+import { tellBroken, tellGone } from './tell-gone.js'
 
 /** What it takes to reach other instances. */
 export interface RelayParts {
@@ -106,7 +106,6 @@ export class RelayedResponse implements ExchangeUser {
   readonly #res: ServerResponse
   readonly #options: RelayOptions
   readonly #exchange: Exchange
-  readonly #reader = new HeadReader<RelayedHead>()
   #state: Given | { readonly is: 'over' } = { is: 'nothing' }
   /** This instance leaves: the client is to come back to another one. */
   #isLeaving = false
@@ -172,8 +171,7 @@ export class RelayedResponse implements ExchangeUser {
   readonly bytes = (bytes: Uint8Array): boolean => {
     if (this.#state.is !== 'nothing' && this.#state.is !== 'opened') return this.#write(bytes)
     try {
-      const head = this.#reader.read(bytes)
-      if (head !== undefined) this.#headCame(head)
+      this.#headCame(decodeHead<RelayedHead>(bytes))
     } catch {
       this.#refuse(502, 'endpoint-failed')
     }
@@ -194,9 +192,17 @@ export class RelayedResponse implements ExchangeUser {
     if (!hasHead && why === 'gone') return this.#options.gone()
     if (given.is === 'nothing') return refuse(this.#res, 502, 'endpoint-failed')
     if (why === 'reset' || !canGoOn(given)) return this.#breakOff(given)
+    void this.#tellGone(given)
+  }
+
+  /** Declared first, so that the other instance, if alive, does not answer as well. */
+  async #tellGone(given: Given): Promise<void> {
     const { relay, tag, requestIds } = this.#options
     const streamId = given.is === 'events' ? given.streamId : undefined
-    void declareAndTell({ link: relay.link, tag, streamId }, this.#req, this.#res, requestIds)
+    const isGone = streamId === undefined || (await relay.link.declareGone(streamId, tag))
+    if (!isWritable(this.#res)) return
+    if (isGone) tellGone(this.#req, this.#res, requestIds)
+    else this.#res.end()
   }
 
   /** Ends an incomplete response so that the client does not take it for a complete one. */

@@ -99,7 +99,8 @@ export class SharedNames {
   delete(kind: NameClass, name: string): void {
     const key = this.#keyOf(kind, name)
     if (this.#own.peek(key) === undefined) return
-    this.#drop(key)
+    this.#keys.delete(key)
+    this.#own.delete(key)
     this.#backplane.command(['DEL', key]).catch(() => undefined)
   }
 
@@ -187,11 +188,6 @@ export class SharedNames {
   #keep(key: string, owner: string, entry: Entry): void {
     this.#keys.add(key)
     this.#own.set(key, owner, entry, isRenewed(key) ? undefined : entry.time)
-  }
-
-  #drop(key: string): void {
-    this.#keys.delete(key)
-    this.#own.delete(key)
   }
 
   #valueOf(key: string): Uint8Array {

@@ -5,19 +5,9 @@ import { parseEventId } from '../protocol/event-id.js'
 import { errorResponse, type RequestId } from '../protocol/json-rpc.js'
 import { encodeMessage } from '../protocol/sse-writer.js'
 import { headerOf } from '../access/guards.js'
-import { isWritable } from '../http/reply.js'
 import { lastErrors } from '../routes/report-evicted.js'
-import type { InstanceLink } from './instance-link.js'
 
 export const OWNER_GONE: StreamFault = 'owner-gone'
-
-/** A response that another instance was writing. */
-interface LostAnswer {
-  readonly link: InstanceLink
-  readonly tag: string
-  /** `undefined`: there is no stream that the client could come back to. */
-  readonly streamId: string | undefined
-}
 
 /** For the call that the client's event id names, or those that it has just sent. */
 export function tellGone(
@@ -30,18 +20,6 @@ export function tellGone(
     return void res.end(Buffer.concat(requestIds.map(goneError).map(encodeMessage)))
   const { streamId: id, sequence, requestId } = eventId
   res.end(lastErrors({ id, requestIds: [requestId] }, sequence, [goneError(requestId)]))
-}
-
-/** Declared first, so that the other instance, if alive, does not answer as well. */
-export async function declareAndTell(
-  { link, tag, streamId }: LostAnswer,
-  req: IncomingMessage,
-  res: ServerResponse,
-  requestIds: readonly RequestId[]
-): Promise<void> {
-  const isGone = streamId === undefined || (await link.declareGone(streamId, tag))
-  if (isGone && isWritable(res)) tellGone(req, res, requestIds)
-  else if (isWritable(res)) res.end()
 }
 
 /** Ends an event stream that the client cannot resume, with an error for each request. */

@@ -107,10 +107,6 @@ export class OpenStreams {
     else taker.reject(asError(message.error))
     return true
   }
-
-  deleteAll(): void {
-    for (const streamId of this.ids) this.delete(streamId)
-  }
 }
 
 export function asError(error: unknown): Error {

@@ -278,7 +278,9 @@ class Reconnecting implements TransportLike, WireListener {
   /** The session is lost: each open request gets a JSON-RPC error, so that its call rejects. */
   #fail(code: 'retries-exhausted' | 'stream-unknown', cause: unknown): void {
     const error = new ResumptionError(code, this.#streams.own ?? '', cause)
-    this.#delivery.failAll({ code: STREAM_ERROR, message: error.message, data: { reason: code } })
+    const data = { reason: code }
+    for (const id of this.#delivery.pending)
+      this.#delivery.fail(id, { code: STREAM_ERROR, message: error.message, data })
     this.onerror?.(error)
     void this.#end()
   }
@@ -290,7 +292,7 @@ class Reconnecting implements TransportLike, WireListener {
     this.#stopListening()
     const { wire } = this.#outgoing
     this.#outgoing.changeWire()
-    this.#streams.deleteAll()
+    for (const streamId of this.#streams.ids) this.#streams.delete(streamId)
     await wire?.close().catch((error: Error) => this.onerror?.(error))
     await this.#delivery.settled
     this.onclose?.()
@@ -316,9 +318,5 @@ class Delivery {
 
   fail(id: RequestId, error: unknown): void {
     if (this.pending.delete(id)) this.deliver({ jsonrpc: '2.0', id, error })
-  }
-
-  failAll(error: unknown): void {
-    for (const id of this.pending) this.fail(id, error)
   }
 }

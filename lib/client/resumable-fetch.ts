@@ -12,7 +12,7 @@ import {
   type ResumableFetchOptions
 } from './options.js'
 import { isSafe, sendAgain, withBody } from './send-again.js'
-import { unbrokenBody } from './unbroken-body.js'
+import { UnbrokenBody } from './unbroken-body.js'
 import {
   type StreamCall,
   cancelStream,
@@ -170,7 +170,10 @@ function unbrokenFetch(settings: ClientSettings): FetchLike {
       !applied.includes('handoff=never')
 
     const streamUrl = streamUrlOf(response, url, settings)
-    if (streamUrl) return withBody(response, unbrokenBody(response, streamUrl, call))
+    if (streamUrl) {
+      const source = new UnbrokenBody(response, streamUrl, call)
+      return withBody(response, new ReadableStream(source, { highWaterMark: 0 }))
+    }
     calls.delete(call)
     return response
   }

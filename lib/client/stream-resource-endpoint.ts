@@ -19,18 +19,6 @@ export interface ResourceTransport {
   readonly protocolVersion?: string | undefined
 }
 
-interface Endpoint {
-  /** Asks for a resource. */
-  post(uri: string, headers: Record<string, string>, signal: AbortSignal): Promise<Asked>
-  /** Fetches a URL that the endpoint has given; with credentials if `isOwn`. */
-  get(
-    url: URL,
-    headers: Record<string, string>,
-    isOwn: boolean,
-    signal: AbortSignal
-  ): Promise<Response>
-}
-
 interface Asked {
   readonly response: Response
   readonly url: URL
@@ -46,12 +34,14 @@ const OF_ONE_REQUEST = /^(accept|content-|mcp-method|range|if-range)/
 /** The most redirects of the endpoint itself that are followed. */
 const MAX_MOVES = 5
 
+type Endpoint = ReturnType<typeof endpointOf>
+
 /** @param over ends the transfer; it aborts when the transport is closed */
 export function endpointOf(
   target: string | URL | ResourceTransport,
   settings: ResourceSettings,
   over: AbortController
-): Endpoint {
+) {
   const { headers: given, maxStreamSize } = settings
   const isUrl = typeof target === 'string' || target instanceof URL
   // `_fetch` is checked: with another kind of transport, the response would never be seen.
@@ -71,6 +61,7 @@ export function endpointOf(
   let followed: Signal
   let latest: RequestInit & { readonly headers: Headers }
 
+  /** Asks for a resource. */
   async function post(
     uri: string,
     more: Record<string, string>,
@@ -120,6 +111,7 @@ export function endpointOf(
     return { ...sent, requestId }
   }
 
+  /** Fetches a URL that the endpoint has given; with credentials if `isOwn`. */
   function get(
     url: URL,
     more: Record<string, string>,
@@ -192,12 +184,7 @@ export interface Found {
   readonly size?: number | undefined
 }
 
-export interface Source {
-  /** Fetches the resource with these headers (`Range`). The response may have any status. */
-  find(range: Record<string, string> | undefined, signal: AbortSignal): Promise<Found>
-  /** Forgets the URL that the endpoint has given; `false`: it has given none. */
-  forget(): boolean
-}
+export type Source = ReturnType<typeof sourceOf>
 
 /** The URL that the endpoint at `from` has given, and what it has said about the resource. */
 type Pointer = Omit<Found, 'response'> & { readonly target: URL; readonly from: URL }
@@ -210,13 +197,10 @@ const LARGEST_ANSWER = 2 ** 20
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 /** Where the bytes come from: the response, a redirect's target or a download URL (SEP-2532). */
-export function sourceOf(
-  uri: string,
-  endpoint: Endpoint,
-  { trustedOrigins }: ResourceSettings
-): Source {
+export function sourceOf(uri: string, endpoint: Endpoint, { trustedOrigins }: ResourceSettings) {
   let pointer: Pointer | undefined
 
+  /** Fetches the resource with these headers (`Range`). The response may have any status. */
   async function find(
     range: Record<string, string> | undefined,
     signal: AbortSignal
@@ -295,14 +279,14 @@ export function sourceOf(
     }
   }
 
-  return {
-    find,
-    forget: () => {
-      const was = pointer
-      pointer = undefined
-      return was !== undefined
-    }
+  /** Forgets the URL that the endpoint has given; `false`: it has given none. */
+  function forget(): boolean {
+    const was = pointer
+    pointer = undefined
+    return was !== undefined
   }
+
+  return { find, forget }
 }
 
 function locationOf({ status, type, headers }: Response): string | undefined {

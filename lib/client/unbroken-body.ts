@@ -55,15 +55,8 @@ interface Attempts {
   isOurTurn?: boolean
 }
 
-export function unbrokenBody(
-  first: Response,
-  streamUrl: string,
-  call: StreamCall
-): ReadableStream<Uint8Array> {
-  return new ReadableStream(new UnbrokenBody(first, streamUrl, call), { highWaterMark: 0 })
-}
-
-class UnbrokenBody {
+/** The source of a stream that reads nothing ahead. */
+export class UnbrokenBody {
   readonly #call: StreamCall
   #url: string
   readonly #over = new AbortController()

@@ -56,7 +56,7 @@ export function admissionIn(reply: Reply): Admission {
 }
 
 /** A request whose client is to be admitted. */
-export interface Asking {
+interface Asking {
   readonly instance: { readonly debug: DebugLog }
   readonly req: IncomingMessage & { originalUrl?: string }
   readonly res: ServerResponse
@@ -90,8 +90,6 @@ export class Admissions {
     maxSize: MOST_CLIENTS,
     ttl: KEPT_FOR
   })
-  /** Questions that the endpoint has yet to answer, by client. */
-  readonly #asking = new Map<string, Promise<AskedAdmission>>()
 
   /**
    * Whether the endpoint and its guards admit this client. No promise if an admission of the last
@@ -107,14 +105,8 @@ export class Admissions {
     return now() - at < believedFor ? { kind: 'admitted' } : this.#ask(key, context, message)
   }
 
-  async #ask(key: string, context: Asking, message?: Message): Promise<AskedAdmission> {
-    const other = await this.#asking.get(key)
-    // Only an admission is shared: the other request may be refused for a reason of its own.
-    if (other?.kind === 'admitted') return other
-    const asked = askAdmission(context, message)
-    this.#asking.set(key, asked)
-    const admission = await asked
-    if (this.#asking.get(key) === asked) this.#asking.delete(key)
+  async #ask(key: string, context: Asking, message: Message | undefined): Promise<AskedAdmission> {
+    const admission = await askAdmission(context, message)
     if (admission.kind === 'admitted') this.#admitted.set(key, context.owner, { at: now() })
     return admission
   }
@@ -133,7 +125,7 @@ function keyOf({ req, owner }: Asking): string {
 /** Asks the endpoint, whatever it has answered before. */
 export async function askAdmission(
   { instance, req, res }: Asking,
-  message?: Message
+  message: Message | undefined
 ): Promise<AskedAdmission> {
   const patience = new Deadline(PATIENCE)
   res.once('close', patience.abort)

@@ -100,7 +100,7 @@ export class AnswerReader {
     if (this.#body !== undefined) return this.#wholeBody(this.#body)
     if (this.#isWhole) return
     this.#splitter?.end((bytes, from, to, fields) => {
-      const messages = messagesIn(bytes, from, to, fields)
+      const messages = messagesOfBlock(bytes, from, to, fields)
       const isLast = messages.some(({ message }) => isResponse(message))
       if (isLast || (messages.length > 0 && !comesAgain))
         this.#sink.onBlock(bytes, from, to, fields)
@@ -118,11 +118,9 @@ export class AnswerReader {
 
   #faultOfPending(): StreamFault | undefined {
     const pending = this.#pending
-    const { event } = this.#limits
-    if (pending > event) return 'event-too-large'
+    if (pending > this.#limits.event) return 'event-too-large'
     if (this.#count(pending - (pending % COUNTED_STEP))) return undefined
-    // Without room, a block of more than half of the limit fails for its own size.
-    return pending > event / 2 ? 'event-too-large' : 'overflow'
+    return 'overflow'
   }
 
   #gather(body: GatheredBytes, bytes: Uint8Array): StreamFault | undefined {
@@ -173,12 +171,12 @@ function isTooLarge(error: unknown): boolean {
   return isObject(error) && error['code'] === 'ERR_BUFFER_TOO_LARGE'
 }
 
-function messagesIn(
+/** What a block says; nothing if it is an event of another type. */
+export function messagesOfBlock(
   bytes: Uint8Array,
   from: number,
   to: number,
   fields: BlockFields
 ): readonly WrittenMessage[] {
-  if (fields.dataLines === 0 || !fields.isMessage) return []
-  return writtenMessages(dataOf(bytes, from, to, fields))
+  return fields.isMessage ? writtenMessages(dataOf(bytes, from, to, fields)) : []
 }

@@ -53,9 +53,6 @@ export function startOf(
   { start }: StreamName = { id: stream.id, start: 0 }
 ): number {
   if (stream.kind === 'request') return start
-  if (!('log' in stream)) return stream.isKept ? stream.written : start
-  return Math.max(
-    stream.log.first - 1,
-    stream.hasReader ? stream.readers.start : stream.log.written
-  )
+  const isRead = !stream.isRecord && stream.hasReader
+  return Math.max(stream.first - 1, isRead ? stream.readers.start : stream.written)
 }

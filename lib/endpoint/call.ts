@@ -16,7 +16,7 @@ import { Socket } from 'node:net'
 import { now } from '../protocol/clock.js'
 import { label } from '../protocol/event-id.js'
 import { isOversizedId, type RequestId } from '../protocol/json-rpc.js'
-import { isJsonText, JSON_TYPE } from '../protocol/media-types.js'
+import { JSON_TYPE } from '../protocol/media-types.js'
 import { KEEP_ALIVE_COMMENT } from '../protocol/sse-writer.js'
 import type { DueQueue } from '../streams/due-queue.js'
 import type { Stream } from '../streams/stream.js'
@@ -38,7 +38,6 @@ import {
   pendingBytes
 } from '../http/node-internals.js'
 import {
-  type CapturingLayer,
   listenersOfRequest,
   isCacheControl,
   type Layer,
@@ -78,7 +77,7 @@ export interface SlowAnswers {
   waited(call: Call): void
 }
 
-export class Call extends HandlerContext implements CapturingLayer, ResponseCaptureHost {
+export class Call extends HandlerContext implements Layer, ResponseCaptureHost {
   readonly request: RequestContext
   /** From here to the wire. */
   readonly next: PatchedResponse
@@ -102,7 +101,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   /**
    * @param slow `undefined`: its client just waits.
-   * @param taker decides about its response. Default: an event stream becomes a stream of ours.
+   * @param taker takes its response. Default: an event stream becomes a stream of ours.
    */
   constructor(request: RequestContext, slow?: SlowAnswers, taker?: ResponseTaker) {
     const { instance, req, res, keyedCall, facts } = request
@@ -227,14 +226,15 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
 
   #plan(head: ResponseHead): Capture | 'gather' | 'stream' | 'pass' {
     this.list?.delete(this)
-    if (this.#taker !== undefined) return this.#taker.take(head) ?? 'pass'
+    if (this.#taker !== undefined) return this.#taker.take(head)
     const { request } = this
     if (request.isUnread) request.learnParsed()
     const { instance, owner, secondChannel, facts } = request
     if (instance.isClosing) closeAfter(request.req, request.res)
     if (head.status === 404) noteNotFound(request)
     if (request.isUnread && request.isOther) return this.#pass('not MCP')
-    if (facts.isInitialize) this.#noteSession(head)
+    const initialize = this.#initialize
+    if (facts.isInitialize && initialize !== undefined) this.#noteSession(head, initialize)
     if (!head.isStream) {
       if (head.status === 200 && head.mediaType === JSON_TYPE) return this.#pass('', false)
       const instead = head.status === 409 ? secondChannel?.refused(this.response) : undefined
@@ -252,9 +252,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
       head.sessionId === undefined ? session : instance.sessions.nameOf(head.sessionId)
     if (sessionId !== session && isOversizedId(sessionId))
       return this.#pass('a session id that is too long to be remembered')
-    if (instance.eventStore?.isLeft === true) return this.#pass('option eventStore')
-    if (facts.isTooMany || facts.isOversized)
-      return this.#pass('more requests, or longer ids, than can be answered with errors')
+    if (instance.eventStore.isLeft) return this.#pass('option eventStore')
     if (this.#mayGather(sessionId) && instance.table.hasRoom(owner)) {
       const { requestIds } = facts
       this.#events = new GatheredEvents(this.id, owner, requestIds, sessionId, profile)
@@ -278,12 +276,9 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     )
   }
 
-  #noteSession(head: ResponseHead): void {
+  #noteSession({ sessionId }: ResponseHead, initialize: InitializeAnswer): void {
     const { instance, owner, facts } = this.request
-    const initialize = this.#initialize
-    if (initialize === undefined) return
     this.#stream.initialize = initialize
-    const { sessionId } = head
     const named = sessionId === undefined ? undefined : instance.sessions.nameOf(sessionId)
     if (isOversizedId(named)) return
     initialize.sessionId = named
@@ -305,12 +300,7 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     return 'pass'
   }
 
-  // CapturingLayer
-
-  get isCaptured(): boolean | undefined {
-    if (this.#live !== undefined) return this.#live.isCaptured
-    return this.#phase === 'undecided' ? undefined : this.#phase !== 'passed'
-  }
+  // Layer
 
   get hasHead(): boolean {
     return this.next.hasHead
@@ -493,7 +483,6 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   /** From here on, a stream has what the endpoint writes, and what it has written so far. */
   goLive(): ResponseCapture {
     const { request, next } = this
-    if (this.#live !== undefined) return this.#live
     const events = this.#events
     const isDirect = this.#phase === 'direct'
     if (events !== undefined) {
@@ -506,8 +495,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
     if (events === undefined) return live
     // Room for it was made before its head.
     const stream = this.#stream
-    if (stream.open(events.sessionId, true, isDirect ? events.begunAt : undefined))
-      live.takeHeaded(stream, isDirect)
+    stream.open(events.sessionId, true, isDirect ? events.begunAt : undefined)
+    live.takeHeaded(stream, isDirect)
     if (isDirect) stream.hasGiven(events, events.blocks(false))
     for (const event of events.blocks(true)) live.write([event])
     return live
@@ -588,8 +577,8 @@ export class Call extends HandlerContext implements CapturingLayer, ResponseCapt
   }
 
   brokenOff(): void {
-    if (this.#taker !== undefined) return this.#taker.brokenOff()
-    this.request.keyedCall?.abandon()
+    // A taker hears of it by `abort`.
+    if (this.#taker === undefined) this.request.keyedCall?.abandon()
   }
 
   goesOnAlone(): void {
@@ -611,7 +600,6 @@ function whyNoStream(head: ResponseHead): string {
   const { status, type = '' } = head
   if (status === 202 || status === 204 || status === 304) return ''
   if (status !== 200) return `status ${status}`
-  if (isJsonText(type)) return ''
   const encoding = head.header('content-encoding')
   if (encoding !== undefined) return `it is encoded (${encoding})`
   return `it is ${type === '' ? 'of no type' : type}`

@@ -48,7 +48,7 @@ class Leaving implements Stallable {
   }
 
   get pending(): number {
-    return this.#res.writableFinished ? 0 : pendingBytes(this.#socket, this.#res)
+    return pendingBytes(this.#socket, this.#res)
   }
 
   emptied(): void {

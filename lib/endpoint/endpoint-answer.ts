@@ -4,15 +4,17 @@ import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { faultError, type StreamFault } from '../protocol/errors.js'
 import { isObject, isResponse, type Message, type RequestId } from '../protocol/json-rpc.js'
 import { spliceJson, type WrittenMessage, writtenMessages } from '../protocol/json-splice.js'
-import { type BlockListener, dataOf } from '../protocol/sse-fields.js'
+import type { BlockListener } from '../protocol/sse-fields.js'
 import { onOneLine } from '../protocol/sse-writer.js'
+import { charsetIn } from '../http/request-body.js'
 import { stringOf } from '../http/response-headers.js'
 import { Timer } from '../streams/timer.js'
 import {
   type AnswerHead,
   type AnswerLimits,
   type AnswerSink,
-  AnswerReader
+  AnswerReader,
+  messagesOfBlock
 } from './answer-reader.js'
 
 export type EndpointAnswer =
@@ -138,9 +140,8 @@ export class SoleAnswer implements AnswerSink {
 
   // AnswerSink
 
-  readonly onBlock: BlockListener = (block, from, to, fields) => {
-    if (fields.dataLines === 0 || !fields.isMessage) return
-    for (const said of writtenMessages(dataOf(block, from, to, fields))) this.#said(said)
+  readonly onBlock: BlockListener = (...block) => {
+    for (const said of messagesOfBlock(...block)) this.#said(said)
   }
 
   body(body: Buffer): void {
@@ -227,9 +228,8 @@ export function messagesIn(
 
 /** Without a byte order mark, in the charset that the type names. */
 function textOf(body: Buffer, contentType: string | undefined): string {
-  const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType ?? '') ?? []
   try {
-    return new TextDecoder(charset).decode(body)
+    return new TextDecoder(charsetIn(contentType ?? '')).decode(body)
   } catch {
     return '' // An unknown charset.
   }

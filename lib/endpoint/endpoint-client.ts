@@ -66,7 +66,7 @@ interface InjectOptions {
 export async function sendToEndpoint(
   req: IncomingMessage,
   message: unknown,
-  options: InjectOptions = {}
+  options: InjectOptions
 ): Promise<IncomingMessage> {
   const { name, path = urlOf(req, name), signal, patience, text } = options
   const body = message === undefined ? undefined : Buffer.from(text ?? JSON.stringify(message))

@@ -1,6 +1,7 @@
 // A call that its client has given a key, so that it may ask for the answer again: what the run of
 // the endpoint has to do with it. `features/idempotency` makes it.
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { ResponseCapture } from '../http/response-capture.js'
 
 export interface RecordedAnswer {
   readonly kind: 'answer'
@@ -34,12 +35,6 @@ export interface KeyedRun {
   detach(): void
 }
 
-/** The endpoint at work on a call whose answer is recorded. */
-export interface RecordedRun extends KeyedRun {
-  /** It has given its answer, and that is no stream. */
-  leftAloneEnded(): void
-}
-
 export interface KeyedCall {
   /** What it is kept under; `undefined`: it has been settled. */
   readonly key: string | undefined
@@ -49,7 +44,7 @@ export interface KeyedCall {
   /** The endpoint begins to work on it. */
   runs(run: KeyedRun): void
   /** The same: records its answer, unless that becomes a stream. */
-  record(res: ServerResponse, run: RecordedRun): void
+  record(res: ServerResponse, run: ResponseCapture): void
   /** Returns the endpoint at work on it; `undefined`: it was settled before, or has not begun. */
   settle(outcome: KeyedOutcome): KeyedRun | undefined
   /** No client came back, or the answer is not wanted any more. */

@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CLIENT_INFO } from '../protocol/envelope.js'
 import {
   cancelledRequest,
-  isInexactId,
   isObject,
   isOversizedId,
   isRequest,
@@ -87,7 +86,7 @@ export class RequestFacts {
   answered = NO_IDS
   /** Ids of the requests that its notifications cancel. */
   cancelled = NO_IDS
-  /** Progress tokens of its requests. */
+  /** Progress tokens of its requests, but for those that are too long to be kept. */
   progressTokens = NO_IDS
   /** `initialize` is among them, and `server/discover`. */
   isInitialize = false
@@ -99,14 +98,16 @@ export class RequestFacts {
   isOfKnownClient = false
   /** An id is a number that JavaScript cannot hold. */
   isInexact = false
-  /** An id, or a progress token, is too long to be kept, or cannot be held. */
+  /** An id is too long to be kept, or cannot be held. */
   isOversized = false
   #named = ''
 
   constructor(messages: readonly Message[], triggers: TriggerTable) {
     this.count = messages.length
     this.isTooMany = messages.length > MOST_MESSAGES
-    for (let i = 0; i < messages.length; i++) {
+    // No more is read of one that passes: its lists of ids would be copied for each message.
+    const most = Math.min(messages.length, MOST_MESSAGES)
+    for (let i = 0; i < most; i++) {
       const message = messages[i] as Message
       this.#read(message, triggers)
       if (i < MOST_NAMED) this.#named += i === 0 ? nameOf(message) : `, ${nameOf(message)}`
@@ -132,7 +133,7 @@ export class RequestFacts {
     const { id, method } = message
     if (isOversizedId(id)) {
       this.isOversized = true
-      if (isInexactId(id)) this.isInexact = true
+      if (typeof id === 'number') this.isInexact = true
     }
     if (typeof method !== 'string') {
       if (isResponse(message)) this.answered = this.answered.concat(message.id)
@@ -153,9 +154,9 @@ export class RequestFacts {
     else if (meta !== undefined)
       this.#readClient(message, meta[CLIENT_INFO], method === 'server/discover')
     const progressToken = meta?.['progressToken']
-    if (progressToken === undefined || !isRequestId(progressToken)) return
-    if (typeof progressToken === 'string' && isOversizedId(progressToken)) this.isOversized = true
-    else if (isAsking) this.progressTokens = this.progressTokens.concat(progressToken)
+    if (!isAsking || progressToken === undefined || !isRequestId(progressToken)) return
+    if (!isOversizedId(progressToken))
+      this.progressTokens = this.progressTokens.concat(progressToken)
   }
 
   /** What it says of its client. */
@@ -180,7 +181,6 @@ function nameOf({ method, params }: Message): string {
 /** A URI without what may be secret in it: log-in, query, fragment. */
 function bare(uri: string): string {
   const plain = uri.replace(/[?#].*$/s, '')
-  if (/^data:/i.test(plain)) return 'data:'
   return plain.includes('@') ? plain.replace(/^([\w+.-]*:(?:\/\/)?)?.*@/s, '$1') : plain
 }
 

@@ -128,7 +128,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
       connection?.hasGiven(given)
     }
     this.#stream?.expire(now())
-    if (connection !== undefined) this.#run.connected()
+    this.#run.connected()
   }
 
   /** What the request takes counts from now on, as it is held for the endpoint alone. */
@@ -158,8 +158,7 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
   goOnAlone(interim: Interim, askedAs?: RequestId): Detachment {
     const { instance, owner, session, facts } = this.#request
     const current = this.#stream
-    if (current?.isEnded === true || (current === undefined && this.#run.stream !== undefined))
-      return 'too-late'
+    if (current?.isEnded === true) return 'too-late'
     const { requestIds } = facts
     const init: StreamInit = {
       id: instance.newId(),
@@ -304,13 +303,10 @@ export class RunStream implements Capture, AnswerSink, Producer, NumberedRun {
 
   readonly onBlock: BlockListener = (bytes, from, to, fields) => {
     const isNumbered = fields.hasId || (fields.dataLines === 0 && hasRetry(bytes, from, to))
-    if (isNumbered) this.#numbered ??= this.#follow()
+    const { instance } = this.#request
+    if (isNumbered) this.#numbered ??= instance.eventStore.follow(this, this.#request, this.#run)
     if (this.#numbered === undefined) this.take(bytes, from, to, fields)
     else this.#numbered.take(bytes, from, to, fields)
-  }
-
-  #follow(): NumberedEvents | undefined {
-    return this.#request.instance.eventStore?.follow(this, this.#request, this.#run)
   }
 
   /** Takes a block that has no id. */

@@ -26,21 +26,20 @@ export function writeEventsHead(res: ServerResponse): boolean {
   return true
 }
 
-/** `name`: its name in the link. `false`: no answer can be given any more. */
+/** `name`: its name in the link. Throws if there is a head already. */
 export function writeStreamHead(
   context: RequestContext,
   found: Stream | Record,
   name: StreamName = { id: found.id, start: 0 }
-): boolean {
+): void {
   const { res } = context
-  if (!claim(res)) return false
+  claim(res)
   res.statusCode = 200
   res.setHeader('Content-Type', EVENT_STREAM)
   const headers = { res, methods: res }
   setSessionHeader(context, found.sessionId, headers)
   setStreamHeaders(context, formatStreamName(name), headers)
   res.writeHead(200)
-  return true
 }
 
 /** With the id that its client has. */

@@ -19,23 +19,23 @@ type Trait =
   | 'answers'
 
 /** A part is asked about a request that has any one of them, of whatever value. `all`: each. */
-export type Triggers =
-  | 'all'
-  | {
-      /** Names in lower case. */
-      readonly headers?: readonly string[]
-      /** Names of parameters in the query of its URL. */
-      readonly query?: readonly string[]
-      /** Methods of HTTP. */
-      readonly verbs?: readonly string[]
-      /** Methods of JSON-RPC. */
-      readonly methods?: readonly string[]
-      /** Members of `params`. */
-      readonly params?: readonly string[]
-      /** Members of `_meta` in `params`. */
-      readonly meta?: readonly string[]
-      readonly traits?: readonly Trait[]
-    }
+export type Triggers = 'all' | Partial<Named>
+
+interface Named {
+  /** Names in lower case. */
+  readonly headers: readonly string[]
+  /** Names of parameters in the query of its URL. */
+  readonly query: readonly string[]
+  /** Methods of HTTP. */
+  readonly verbs: readonly string[]
+  /** Methods of JSON-RPC. */
+  readonly methods: readonly string[]
+  /** Members of `params`. */
+  readonly params: readonly string[]
+  /** Members of `_meta` in `params`. */
+  readonly meta: readonly string[]
+  readonly traits: readonly Trait[]
+}
 
 /** A set of parts, a bit for each. */
 export type Parts = number
@@ -51,13 +51,15 @@ const MOST_PARTS = 30
 /** What is special to the parts of one instance, compiled once. */
 export class TriggerTable {
   readonly #parts = new Map<Triggers, Parts>()
-  readonly #headers: Special = new Map()
-  readonly #query: Special = new Map()
-  readonly #verbs: Special = new Map()
-  readonly #methods: Special = new Map()
-  readonly #params: Special = new Map()
-  readonly #meta: Special = new Map()
-  readonly #traits: Special = new Map()
+  readonly #special: Readonly<Record<keyof Named, Special>> = {
+    headers: new Map(),
+    query: new Map(),
+    verbs: new Map(),
+    methods: new Map(),
+    params: new Map(),
+    meta: new Map(),
+    traits: new Map()
+  }
 
   /** What stands for a part with these triggers. Default: it is asked about each request. */
   add(triggers: Triggers = 'all'): Parts {
@@ -66,38 +68,32 @@ export class TriggerTable {
     if (known !== undefined) return known
     const part = this.#parts.size < MOST_PARTS ? 2 << this.#parts.size : EACH
     this.#parts.set(triggers, part)
-    for (const [special, names = []] of [
-      [this.#headers, triggers.headers],
-      [this.#query, triggers.query],
-      [this.#verbs, triggers.verbs],
-      [this.#methods, triggers.methods],
-      [this.#params, triggers.params],
-      [this.#meta, triggers.meta],
-      [this.#traits, triggers.traits]
-    ] as const)
+    for (const [kind, names] of Object.entries(triggers)) {
+      const special = this.#special[kind as keyof Named]
       for (const name of names) special.set(name, (special.get(name) ?? 0) | part)
+    }
     return part
   }
 
   /** To whom a request is special by its head. */
   byHead({ headers, method = '', url = '' }: IncomingMessage): Parts {
-    let parts = EACH | (this.#verbs.get(method) ?? 0)
-    for (const [name, some] of this.#headers) if (headers[name] !== undefined) parts |= some
+    let parts = EACH | (this.#special.verbs.get(method) ?? 0)
+    for (const [name, some] of this.#special.headers) if (headers[name] !== undefined) parts |= some
     if (url.includes('?'))
-      for (const name of parameterNames(url)) parts |= this.#query.get(name) ?? 0
+      for (const name of parameterNames(url)) parts |= this.#special.query.get(name) ?? 0
     return parts
   }
 
   /** To whom it is special by a message in it. */
   byMessage(method: string, params: object, meta: object | undefined): Parts {
-    let parts = this.#methods.get(method) ?? 0
-    for (const [name, some] of this.#params) if (name in params) parts |= some
+    let parts = this.#special.methods.get(method) ?? 0
+    for (const [name, some] of this.#special.params) if (name in params) parts |= some
     if (meta === undefined) return parts
-    for (const [name, some] of this.#meta) if (name in meta) parts |= some
+    for (const [name, some] of this.#special.meta) if (name in meta) parts |= some
     return parts
   }
 
   byTrait(trait: Trait): Parts {
-    return this.#traits.get(trait) ?? 0
+    return this.#special.traits.get(trait) ?? 0
   }
 }

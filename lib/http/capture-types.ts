@@ -20,17 +20,17 @@ export interface Capture {
   lateHead(head: LateHead): void
 }
 
-/** Decides whether a response is taken. */
+/** Takes a response, whatever it is. */
 export interface ResponseTaker {
-  /** Called once, when its head is due, which is not sent. `undefined`: it passes. */
-  take(head: ResponseHead): Capture | undefined
-  /** The endpoint has destroyed a response that was not taken, or not yet. */
-  brokenOff(): void
+  /** Called once, when its head is due, which is not sent. */
+  take(head: ResponseHead): Capture
   /** The client has gone, or has its answer, and the endpoint goes on with its request. */
   goesOnAlone(): void
 }
 
 export interface ResponseCaptureHost extends Omit<ResponseTaker, 'take'> {
+  /** The endpoint has destroyed a response that was not taken, or not yet. */
+  brokenOff(): void
   /** The endpoint gives its head: takes the response, or leaves it. */
   decide(args: HeadArguments): void
   /** Whether the running code was called by the endpoint behind this capture. */

@@ -22,16 +22,12 @@ import {
   isPlainEncoding,
   stringOf,
   validateHead,
-  validStatus,
   withDirectives
 } from './response-headers.js'
 import type { Layer, PatchedResponse } from './patched-response.js'
 import { EVENT_STREAM, isEventStreamType, typeIn } from '../protocol/media-types.js'
 
 const NO_ENTRIES: readonly HeaderEntry[] = []
-
-/** Replaces a head that has been sent, so that its headers are not kept until the call ends. */
-const SENT: HeadArguments = [200]
 
 /** The endpoint's head, if the wire has had another one before. */
 export interface LateHead {
@@ -117,44 +113,34 @@ export function untransformed(cacheControl: OutgoingHttpHeader | undefined): str
 }
 
 export class CapturedHead {
-  readonly #patched: PatchedResponse
-  #given: HeadArguments | undefined
+  /** The endpoint has given its head. */
+  isGiven = false
   /** The endpoint's head, never sent: the response was taken before the endpoint had begun. */
-  #own: OwnHead | undefined
+  own: OwnHead | undefined
+  readonly #patched: PatchedResponse
 
   constructor(patched: PatchedResponse) {
     this.#patched = patched
   }
 
-  get isGiven(): boolean {
-    return this.#given !== undefined
-  }
-
-  get own(): OwnHead | undefined {
-    return this.#own
-  }
-
-  accept(args: HeadArguments): void {
+  accept([status, reason]: HeadArguments): void {
     const { res } = this.#patched
-    const [status, reason] = args
     // As Node does it: what is set after `writeHead` is not sent.
     res.statusCode = Number(status)
     res.statusMessage =
       typeof reason === 'string' ? reason : res.statusMessage || (STATUS_CODES[status] ?? 'unknown')
-    this.#given = [status, res.statusMessage, headersIn(args) as OutgoingHttpHeaders]
+    this.isGiven = true
   }
 
   /** Takes the endpoint's head, which is not sent, as the wire has had another one. */
   acceptLate(args: HeadArguments): LateHead {
-    const { res } = this.#patched
-    const own = this.#own as OwnHead
-    own.write(args, res.statusMessage)
-    const status = own.status as number
-    this.#given = SENT
-    res.statusCode = status
-    res.statusMessage = own.statusMessage
+    const own = this.own as OwnHead
+    // Throws what Node would throw at a header.
+    foldHeaders(headersIn(args), own.made)
+    own.isWritten = true
+    this.accept(args)
     return {
-      status,
+      status: this.#patched.res.statusCode,
       header: name => stringOf(own.getHeader(name)),
       headers: () => own.made.getHeaders()
     }
@@ -162,7 +148,7 @@ export class CapturedHead {
 
   /** Sends a head of ours in the place of the one that the endpoint has given. */
   replace(wire: Layer, setHeaders: () => void, status: number): void {
-    this.#given = SENT
+    this.isGiven = true
     dropBodyHeaders(this.#patched.res)
     setHeaders()
     wire.writeHead([status, STATUS_CODES[status] ?? ''])
@@ -177,7 +163,7 @@ export class CapturedHead {
     wire.writeHead([status])
     res.statusCode = statusCode
     res.statusMessage = statusMessage
-    this.#own = own
+    this.own = own
     this.#patched.hasHeaders = true
     own.takeOver(this.#patched)
   }
@@ -236,8 +222,7 @@ class OwnHead {
   /** The headers so far. `#made` is made on demand: most endpoints set no more for a long time. */
   readonly #headers: readonly (readonly [string, OutgoingHttpHeader | undefined])[]
   #made: OutgoingMessage | undefined
-  status: number | undefined
-  statusMessage = ''
+  isWritten = false
 
   /** Takes over what the endpoint has set so far, before anything of ours is set. */
   constructor(res: ServerResponse) {
@@ -264,16 +249,5 @@ class OwnHead {
 
   getHeader(name: string): OutgoingHttpHeader | undefined {
     return this.made.getHeader(name)
-  }
-
-  /** Throws what Node would throw. */
-  write(args: HeadArguments, statusMessage: string | undefined): void {
-    const [given, reason] = args
-    const status = validStatus(given)
-    const message = typeof reason === 'string' ? reason : statusMessage
-    validateHead(message, headersIn(args))
-    foldHeaders(headersIn(args), this.made)
-    this.statusMessage = message ?? STATUS_CODES[status] ?? 'unknown'
-    this.status = status
   }
 }

@@ -4,7 +4,7 @@ import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ResponseCaptureHost } from './capture-types.js'
 import { runOutsideContext } from './handler-context.js'
-import { dropsBody, maskRequest } from './node-internals.js'
+import { dropsBody } from './node-internals.js'
 import {
   HELD_REQUEST_EVENTS,
   listenersOfRequest,
@@ -13,7 +13,8 @@ import {
 } from './patched-response.js'
 
 export interface DeferredEventsHost {
-  readonly isCaptured: boolean | undefined
+  readonly isDecided: boolean
+  readonly isCaptured: boolean
   /** The endpoint has ended it, and everything has been taken. */
   readonly isFinished: boolean
   /** The response has been ended on the wire, too. */
@@ -88,8 +89,7 @@ export class DeferredEvents {
 
   /** Those in front of us hear the socket; those behind us hear nothing until `showClose`. */
   hold(): void {
-    if (!this.#isHolding)
-      this.#emitter = this.#patched.emitBy((event, ...args) => this.#emit(event, args))
+    this.#emitter = this.#patched.emitBy((event, ...args) => this.#emit(event, args))
     this.#isHolding = true
     this.#patchRequest()
   }
@@ -132,19 +132,18 @@ export class DeferredEvents {
   }
 
   #emit(event: string, args: unknown[]): boolean {
-    const isHeld = event !== 'drain' || this.#host.isCaptured !== false
     const { res } = this.#patched
+    const { isCaptured, isDecided } = this.#host
+    const isHeld = event !== 'drain' || isCaptured || !isDecided
     // Node calls the response destroyed before its close; else somebody emits that by hand.
     const isOfWire = event !== 'close' || res.destroyed
     if (!this.#isHolding || !isHeld || !isOfWire || !HELD_RESPONSE_EVENTS.includes(event))
       return Reflect.apply(this.#emitter, res, [event, ...args]) as boolean
     if (event === 'finish') this.#hasFinished = true
     else if (event === 'close' && !this.#isEnding) this.#host.gone()
-    if (!this.#isEnding) return this.#emitInFront(res, this.#emitter, event, args)
-    if (this.#emitter === NATIVE.emit) return this.#call(res, event, args)
     const hasCalled = this.#emitInFront(res, this.#emitter, event, args)
-    this.emitBehind(event)
-    return hasCalled
+    if (!this.#isEnding) return hasCalled
+    return this.#call(res, event, args, false) || hasCalled
   }
 
   #patchRequest(): void {
@@ -171,8 +170,6 @@ export class DeferredEvents {
         return held.#emitOnRequest(emitOnRequest, event, args)
       }
       held.#heldRequestEvents = [...held.#heldRequestEvents, event]
-      // A body that has been read closes its request by itself: that is no news of the client.
-      if (event !== 'close' || !req.complete) maskRequest(req)
       return held.#emitInFront(req, emitOnRequest, event, args)
     }
     req.emit = emit as IncomingMessage['emit']
@@ -212,17 +209,17 @@ export class DeferredEvents {
     }
   }
 
-  /** @param ofFront which listeners are called: in front of us, or behind. Default: all. */
+  /** @param ofFront which listeners are called: in front of us, or behind. */
   #call(
     emitter: IncomingMessage | ServerResponse,
     event: string,
     args: unknown[],
-    ofFront?: boolean
+    ofFront: boolean
   ): boolean {
     let hasCalled = false
     for (const listener of emitter.rawListeners(event) as AnyFunction[]) {
       const isInFront = this.#inFront.includes(listener)
-      if (ofFront !== undefined && isInFront !== ofFront) continue
+      if (isInFront !== ofFront) continue
       hasCalled = true
       const call = (): unknown => Reflect.apply(listener, emitter, args)
       if (isInFront) runOutsideContext(call)

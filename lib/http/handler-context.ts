@@ -136,9 +136,7 @@ export class HandlerContext extends Waiting implements CurrentStream {
   }
 
   /** The handler destroys or ends the socket of its request. `true`: that stays. */
-  socketEnded(_socket: unknown): boolean {
-    return false
-  }
+  socketEnded?(socket: unknown): boolean
 
   get signal(): AbortSignal {
     if (this.#abort === undefined) {

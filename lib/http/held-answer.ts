@@ -6,7 +6,6 @@ import {
   hasChunk,
   headersSentError,
   swallow,
-  tooLate,
   withBytes
 } from './chunk.js'
 import type { Layer, PatchedResponse } from './patched-response.js'
@@ -106,27 +105,22 @@ export class HeldAnswer implements Layer {
 
   write(args: readonly unknown[]): boolean {
     this.#take(args)
+    if (this.#body.size > LONGEST) this.pass()
     return swallow(args)
   }
 
   end(args: readonly unknown[]): ServerResponse {
-    const callback = callbackIn(args)
-    if (this.#hasEnded) {
-      if (callback !== undefined) process.nextTick(callback, tooLate('end', true))
-      return this.#patched.res
-    }
+    if (this.#hasEnded) return this.#patched.res
     if (hasChunk(args)) this.#take(args)
-    if (this.#isLetGo) this.#patched.act('end', [])
     this.#hasEnded = true
+    const callback = callbackIn(args)
     if (callback !== undefined) process.nextTick(callback)
-    if (!this.#isLetGo) this.#holder.decide(this)
+    this.#holder.decide(this)
     return this.#patched.res
   }
 
   #take([chunk, encoding]: readonly unknown[]): void {
-    if (this.#isLetGo || this.#hasEnded) return
-    withBytes(chunk, encoding, bytes => this.#body.add(bytes))
-    if (this.#body.size > LONGEST) this.pass()
+    if (!this.#hasEnded) withBytes(chunk, encoding, bytes => this.#body.add(bytes))
   }
 
   flushHeaders(): void {

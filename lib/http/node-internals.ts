@@ -263,12 +263,6 @@ export function setEnds(res: ServerResponse, isEnded: boolean, isClosed: boolean
   ;(res as { finished: boolean }).finished = isEnded
 }
 
-/** As it looked before its client left: `close` of the response tells when it is over. */
-export function maskRequest(req: IncomingMessage): void {
-  req.aborted = false
-  req.destroyed = false
-}
-
 /** Getters of a response that tell the state of its socket. They are on its prototypes. */
 export type StateName =
   'closed' | 'writableEnded' | 'writableFinished' | 'writableNeedDrain' | 'errored'
@@ -301,7 +295,7 @@ const SHARES_CLASSES = Number.parseInt(process.versions.v8) > 12
  * @param born the prototype of objects that were given no other: they share hidden classes.
  * @param property an own property of the object.
  */
-export function expectProperties(object: object, born: object, property: string): void {
+function expectProperties(object: object, born: object, property: string): void {
   if (Object.getPrototypeOf(object) === born) return
   const descriptor = Object.getOwnPropertyDescriptor(object, property)
   if (descriptor?.configurable !== true || !Object.isExtensible(object)) return

@@ -25,12 +25,8 @@ export interface Layer {
   implicitHeader(): void
   /** Whether there is a head, as far as those behind this layer are concerned. */
   readonly hasHead: boolean
-}
-
-/** A layer that may take the response: then it goes to a stream, and not to the wire. */
-export interface CapturingLayer extends Layer {
-  /** `undefined`: its head is not due yet. */
-  readonly isCaptured: boolean | undefined
+  /** It has taken the response, which goes to a stream, and not to the wire. */
+  readonly isCaptured?: boolean
 }
 
 /** Reads along what passes to the wire. */
@@ -129,7 +125,7 @@ export class PatchedResponse implements Layer {
   top: Layer = this
   behindRewriter: Layer = this
   #rewriter: Layer | undefined
-  #capture: CapturingLayer | undefined
+  #capture: Layer | undefined
   /** Made once, to the endpoint's own head. */
   #changes = NO_CHANGES
   #lastChanges = NO_CHANGES
@@ -266,7 +262,7 @@ export class PatchedResponse implements Layer {
     return rewriter as T
   }
 
-  capture(layer: CapturingLayer | undefined): void {
+  capture(layer: Layer | undefined): void {
     this.#capture = layer
     this.behindRewriter = layer ?? this
     this.top = this.#held ?? this.#rewriter ?? this.behindRewriter

@@ -108,7 +108,7 @@ export function answerJson(
 }
 
 /** Without a request (`id` is `null`), the status has to say that it is an error. */
-export function answerError(res: ServerResponse, id: RequestId | null, error: ErrorObject): void {
+function answerError(res: ServerResponse, id: RequestId | null, error: ErrorObject): void {
   answerJson(res, id === null ? 400 : 200, errorResponse(id, error))
 }
 

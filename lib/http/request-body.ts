@@ -16,7 +16,7 @@ type ParsedRequest = IncomingMessage & { body?: unknown; _body?: boolean }
 export function isParsed(req: IncomingMessage): boolean {
   const { body, _body } = req as ParsedRequest
   if (body === undefined) return false
-  return _body === true || req.readableEnded || (req.complete && req.readableLength === 0)
+  return _body === true || req.readableEnded
 }
 
 /** Holds a body that flows, until `next` is called or the response is over. Returns that `next`. */
@@ -42,15 +42,6 @@ export function parsedBody(req: IncomingMessage, limit: number): KnownBody {
   return { ...known, memory: known.memory + bytes.length }
 }
 
-/** Takes what has come of a body and was not read: from Node 26 on, `read()` gives one chunk. */
-function takeBuffered(req: IncomingMessage): Buffer | string | undefined {
-  const chunks: (Buffer | string)[] = []
-  while (req.readableLength > 0) chunks.push(req.read() as Buffer | string)
-  const [first] = chunks
-  if (chunks.length < 2) return first
-  return typeof first === 'string' ? chunks.join('') : Buffer.concat(chunks as Buffer[])
-}
-
 /** Gives those behind us another message; `text` is its JSON. */
 export function replaceBody(req: IncomingMessage, message: object, text: string): void {
   const bytes = Buffer.from(text)
@@ -58,7 +49,11 @@ export function replaceBody(req: IncomingMessage, message: object, text: string)
   if (isParsed(req))
     parsed.body =
       typeof parsed.body === 'string' ? text : Buffer.isBuffer(parsed.body) ? bytes : message
-  else req.unshift(typeof takeBuffered(req) === 'string' ? text : bytes)
+  else {
+    // From Node 26 on, `read()` gives one chunk.
+    while (req.readableLength > 0) req.read()
+    req.unshift(bytes)
+  }
   const { headers, rawHeaders } = req
   if (headers['content-length'] !== undefined) headers['content-length'] = String(bytes.length)
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -101,7 +96,8 @@ export function isUtf8(contentType: string): boolean {
   return CHARSETS[charsetIn(contentType)] === 'utf-8'
 }
 
-function charsetIn(contentType: string): string {
+/** UTF-8 where a `Content-Type` names none. */
+export function charsetIn(contentType: string): string {
   const [, charset = 'utf-8'] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType) ?? []
   return charset.toLowerCase()
 }
@@ -203,7 +199,7 @@ function tellBody<From extends Incoming>(
   known(from, isLeft ? UNKNOWN : parse(taken, charset))
 }
 
-export type ReadBody =
+type ReadBody =
   | { readonly body: unknown; readonly text: string | undefined; readonly fault?: undefined }
   | {
       readonly fault: 'invalid-json' | 'body-too-large' | 'body-too-complex' | 'body-unreadable'
@@ -214,10 +210,10 @@ const INVALID: ReadBody = { fault: 'invalid-json', status: 400 }
 
 /** To its end, whatever its `Content-Type`: nobody else gets it. */
 export async function readBody(from: Incoming): Promise<ReadBody> {
-  const { body, headers, readableDidRead } = from.req as ParsedRequest
+  const { headers, readableDidRead } = from.req
   if (isParsed(from.req)) {
-    const isText = typeof body === 'string' || Buffer.isBuffer(body)
-    return isText ? readBytes(Buffer.from(body), 'utf-8') : { body, text: undefined }
+    const { body, text } = parsedBody(from.req, from.instance.maxBodyBytes)
+    return body === undefined ? INVALID : { body, text }
   }
   if (readableDidRead) return INVALID
   const charset = charsetOf(headers)

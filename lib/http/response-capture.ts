@@ -20,8 +20,8 @@ import { callbackIn, hasChunk, headersSentError, tooLate, withBytes } from './ch
 import { DeferredEvents, type DeferredEventsHost } from './deferred-events.js'
 import { type HeadArguments, isAbortedByNode } from './node-internals.js'
 import {
-  type CapturingLayer,
   isCacheControl,
+  type Layer,
   type PatchedResponse,
   type ResponseView,
   VIEW,
@@ -74,9 +74,7 @@ const TRANSITIONS: Readonly<
   broken: {}
 }
 
-export class ResponseCapture
-  implements CapturingLayer, ResponseView, CapturedWireHost, DeferredEventsHost
-{
+export class ResponseCapture implements Layer, ResponseView, CapturedWireHost, DeferredEventsHost {
   /** The wire, as those in front of us have patched it. */
   readonly next: PatchedResponse
   readonly #req: IncomingMessage
@@ -101,10 +99,6 @@ export class ResponseCapture
     ;(patched.res as Viewed)[VIEW] = this
     patched.patchAll()
     patched.capture(this)
-  }
-
-  get isCaptured(): boolean | undefined {
-    return this.#phase === 'undecided' ? undefined : this.#isCaptured
   }
 
   get isDecided(): boolean {
@@ -134,7 +128,7 @@ export class ResponseCapture
 
   /** A kept response that was not taken has been ended: those behind us may see it close. */
   leftAloneEnded(): void {
-    if (this.#isCaptured) return
+    if (this.isCaptured) return
     this.#step('end')
     if (this.#events.isHolding) this.showClose()
   }
@@ -147,21 +141,18 @@ export class ResponseCapture
 
   /** Whatever the response will be, it passes. */
   pass(): void {
-    if (!this.#step('pass')) return
+    this.#step('pass')
     // Nothing is left to do, except for a response whose close is held.
     if (!this.#isKept) this.next.uncapture()
   }
 
-  /** The endpoint's head is not sent. `false`: it has begun, or the client has gone. */
-  takeEarly(capture: Capture): boolean {
-    const res = this.#res
-    if (res.headersSent || res.writableEnded || res.destroyed || !this.#step('takeEarly'))
-      return false
+  /** The endpoint's head is not sent, which is not due yet, for a client that is there. */
+  takeEarly(capture: Capture): void {
+    this.#step('takeEarly')
     this.#capture = capture
     this.next.showHead()
     this.#holdEvents()
     this.#begin(capture)
-    return true
   }
 
   /** Calls the endpoint's `drain` listeners: there is room in the stream again. */
@@ -222,7 +213,7 @@ export class ResponseCapture
   }
 
   /** Whether the endpoint writes to a stream, and not to the wire. */
-  get #isCaptured(): boolean {
+  get isCaptured(): boolean {
     return this.#phase !== 'undecided' && this.#phase !== 'passing' && this.#phase !== 'passed'
   }
 
@@ -259,26 +250,26 @@ export class ResponseCapture
     return true
   }
 
-  // CapturingLayer
+  // Layer
 
   writeHead(args: readonly unknown[]): ServerResponse {
     const head = args as HeadArguments
     if (this.#isHeadDueLate) return this.#acceptLateHead(head)
-    if (this.#isCaptured) throw headersSentError('write')
+    if (this.isCaptured) throw headersSentError('write')
     if (this.#phase === 'undecided') this.#host.decide(head)
-    return this.#isCaptured ? this.#res : this.next.writeHead(head)
+    return this.isCaptured ? this.#res : this.next.writeHead(head)
   }
 
   write(args: readonly unknown[]): boolean {
     if (this.#mayDecide) this.#decideImplicitly()
-    if (!this.#isCaptured)
+    if (!this.isCaptured)
       return this.#isAlone ? this.next.swallow(args, false) : this.next.write(args)
     return this.#write(args)
   }
 
   end(args: readonly unknown[]): ServerResponse {
     if (this.#mayDecide) this.#decideImplicitly()
-    if (this.#isCaptured) return this.#end(args)
+    if (this.isCaptured) return this.#end(args)
     if (!this.#isAlone) return this.next.end(args)
     this.next.swallow(args, true)
     return this.#res
@@ -286,13 +277,13 @@ export class ResponseCapture
 
   flushHeaders(): void {
     this.#decideImplicitly()
-    if (!this.#isCaptured) this.next.flushHeaders()
+    if (!this.isCaptured) this.next.flushHeaders()
   }
 
   setHeader(name: string, value: OutgoingHttpHeader): ServerResponse {
     const own = this.#head?.own
     const isHeld = this.#phase === 'headed' && this.#head !== undefined
-    if (isHeld || own?.status !== undefined) throw headersSentError('set')
+    if (isHeld || own?.isWritten === true) throw headersSentError('set')
     if (own === undefined) return this.next.setHeader(name, value)
     own.setHeader(name, value)
     return this.#res
@@ -317,7 +308,7 @@ export class ResponseCapture
 
   destroy(error?: Error): ServerResponse {
     if (this.#events.isHolding && isAbortedByNode(error)) return this.#res
-    if (!this.#isCaptured && !this.#isHeard) return this.next.destroy(error)
+    if (!this.isCaptured && !this.#isHeard) return this.next.destroy(error)
     this.abort()
     return this.#res
   }
@@ -347,11 +338,7 @@ export class ResponseCapture
   /** By `writeHead` of the response, as Node does it: those behind us may have patched that. */
   #decideImplicitly(): void {
     const res = this.#res
-    if (this.#isHeadDueLate) {
-      res.writeHead(res.statusCode)
-      if (this.#isHeadDueLate) this.#acceptLateHead([res.statusCode])
-      return
-    }
+    if (this.#isHeadDueLate) return void res.writeHead(res.statusCode)
     if (this.#phase !== 'undecided') return
     // Only if it may be taken: without an explicit head, Node computes the length of a body.
     if (looksLikeStream(res, res.getHeader('Content-Type'))) res.writeHead(res.statusCode)
@@ -438,12 +425,12 @@ export class ResponseCapture
   }
 
   get isRunning(): boolean {
-    const isTaken = this.#isCaptured || this.#isHeard
+    const isTaken = this.isCaptured || this.#isHeard
     return isTaken && !this.isEnded && !this.#events.isCloseShown
   }
 
   brokenOff(): void {
-    if (!this.#isCaptured) this.#host.brokenOff()
+    if (!this.isCaptured) this.#host.brokenOff()
   }
 
   gone(): void {
@@ -455,7 +442,7 @@ export class ResponseCapture
   wireGone(): void {
     if (!this.#events.isCloseShown) showState(this.#res, this)
     else this.#endInFront()
-    if (!this.#isCaptured && !this.isEnded) this.drain()
+    if (!this.isCaptured && !this.isEnded) this.drain()
   }
 
   connectionClosed(): void {
@@ -480,7 +467,7 @@ export class ResponseCapture
   }
 
   #endInFront(): void {
-    if (this.#isCaptured && this.isFinished) this.wire.endInFront()
+    if (this.isCaptured && this.isFinished) this.wire.endInFront()
   }
 }
 

@@ -24,8 +24,8 @@ export function headerIn(headers: unknown, name: string): string | undefined {
   if (!Array.isArray(headers)) {
     for (const key in headers) {
       if (key.length !== name.length || key.toLowerCase() !== name) continue
-      const value = Object.hasOwn(headers, key) ? (headers as OutgoingHttpHeaders)[key] : undefined
-      if (value !== undefined) return typeof value === 'string' ? value : stringOf(value)
+      const value = (headers as OutgoingHttpHeaders)[key]
+      return typeof value === 'string' ? value : stringOf(value)
     }
     return undefined
   }
@@ -65,15 +65,6 @@ export function validateHead(
   }
 }
 
-/** As Node takes it, and throws at what it does not take. */
-export function validStatus(given: unknown): number {
-  const status = Number(given) | 0
-  if (status >= 100 && status <= 999) return status
-  throw Object.assign(new RangeError(`Invalid status code: ${String(given)}`), {
-    code: 'ERR_HTTP_INVALID_STATUS_CODE'
-  })
-}
-
 export function headersIn([, reason, last]: readonly unknown[]): unknown {
   return typeof reason === 'string' ? last : (last ?? reason)
 }
@@ -111,24 +102,8 @@ export function withDirectives(
   given: OutgoingHttpHeader | undefined,
   directives: readonly string[]
 ): string {
-  const value = given === undefined || typeof given === 'string' ? given : stringOf(given)
-  // The responses of an endpoint mostly have the same value.
-  if (value === latest?.value && directives === latest?.directives) return latest.result
-  const result = value === undefined ? directives.join(', ') : added(value, directives)
-  latest = { value, directives, result }
-  return result
-}
-
-interface Directed {
-  readonly value: string | undefined
-  readonly directives: readonly string[]
-  readonly result: string
-}
-
-let latest: Directed | undefined
-
-function added(value: string, directives: readonly string[]): string {
-  const present = value
+  if (given === undefined) return directives.join(', ')
+  const present = String(given)
     .split(',')
     .map(directive => directive.trim())
     .filter(directive => directive !== '')
@@ -159,5 +134,5 @@ export function passedOnOf({
     const name = rawHeaders[i] as string
     written.set(name.toLowerCase(), name)
   }
-  return passedOn(headersDistinct).map(([name, values]) => [written.get(name) ?? name, values])
+  return passedOn(headersDistinct).map(([name, values]) => [written.get(name) as string, values])
 }

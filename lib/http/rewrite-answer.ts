@@ -29,7 +29,10 @@ import { type Layer, patchedResponse, type PatchedResponse } from './patched-res
 export type ReadHeader = (name: string) => string | undefined
 
 export interface Rewriting {
-  /** Bytes of an answer, or of one event, that are looked at. What is larger stays as it is. */
+  /**
+   * Bytes of an answer, or of one event, that are looked at: of several, the most. What is larger
+   * stays as it is.
+   */
   readonly limit: number
   /** Shares what is unchanged with the original; `undefined`: the message stays as it is. */
   readonly rewrite?: (message: Message, header: ReadHeader) => Message | undefined
@@ -184,10 +187,8 @@ class RewrittenAnswer implements Layer {
   #decideImplicitly(): void {
     if (this.#state !== 'undecided') return
     const res = this.#res
-    if (this.#decide([res.statusCode]) !== 'events' || res.headersSent) return
-    // A length that was set is not that of the body that will be sent.
-    res.removeHeader('Content-Length')
-    if (this.#isHeadDue) this.#holdHead([res.statusCode])
+    const head: HeadArguments = [res.statusCode]
+    if (this.#decide(head) === 'events' && !res.headersSent) this.writeHead(head)
   }
 
   #holdHead(head: HeadArguments): ServerResponse {
@@ -295,14 +296,14 @@ class RewrittenAnswer implements Layer {
       json,
       // First, as others look at the headers.
       messages => this.#completeHead(messages),
-      message => this.#rewritten(message, json.length)
+      message => this.#rewritten(message)
     )
   }
 
-  #rewritten(message: Message, size: number): Message | undefined {
+  #rewritten(message: Message): Message | undefined {
     let rewritten: Message | undefined
-    for (const { limit, rewrite } of this.#rewritings)
-      if (size <= limit) rewritten = rewrite?.(rewritten ?? message, this.#header) ?? rewritten
+    for (const { rewrite } of this.#rewritings)
+      rewritten = rewrite?.(rewritten ?? message, this.#header) ?? rewritten
     return rewritten
   }
 
@@ -375,8 +376,7 @@ function rewrittenJson(
   } catch {
     return undefined
   }
-  const messages = [body].flat().filter(isObject)
-  if (messages.length > 0) onMessages(messages)
+  onMessages([body].flat().filter(isObject))
   let hasChanged = false
   const changed = (message: unknown): unknown => {
     const rewritten = isObject(message) ? rewrite(message) : undefined

@@ -26,7 +26,7 @@ export function facadeOf(socket: Socket): Socket {
       if (WRITERS.has(name)) return (value as Socket['write']).bind(socket)
       if (name !== 'destroy' && name !== 'end') return value
       return (...args: unknown[]): Socket => {
-        const stays = currentContext()?.socketEnded(facade) === true
+        const stays = currentContext()?.socketEnded?.(facade) === true
         if (!stays) Reflect.apply(value as Socket['end'], socket, args)
         return facade
       }

@@ -1,36 +1,36 @@
 // What an operator is told once, on the console.
 import { inspect } from 'node:util'
 
-let hasWarnedOfMissed = false
-let hasWarnedOfThrow = false
-let hasWarnedOfNoSocket = false
+const warned = new Set<string>()
+
+function warnOnce(code: string, text: string, detail?: string): void {
+  if (warned.has(code)) return
+  warned.add(code)
+  process.emitWarning(text, { code, detail })
+}
 
 /** In a timer or the like, where nothing else hears of the error. */
 export function warnOfThrow(error: unknown): void {
-  if (hasWarnedOfThrow) return
-  hasWarnedOfThrow = true
-  process.emitWarning(
+  warnOnce(
+    'MCP_STREAMS_FRONT_THREW',
     'Middleware in front of mcpStreams has thrown when a response was written, which is cut off',
-    { code: 'MCP_STREAMS_FRONT_THREW', detail: inspect(error) }
+    inspect(error)
   )
 }
 
 export function warnOfNoSocket(): void {
-  if (hasWarnedOfNoSocket) return
-  hasWarnedOfNoSocket = true
-  process.emitWarning(
+  warnOnce(
+    'MCP_STREAMS_NO_SOCKET',
     'mcpStreams passes requests on untouched that have not come over a socket of Node, as behind ' +
-      'a serverless adapter or in a test without a server: their streams cannot be resumed',
-    { code: 'MCP_STREAMS_NO_SOCKET' }
+      'a serverless adapter or in a test without a server: their streams cannot be resumed'
   )
 }
 
 export function warnOfMissed(headers: readonly string[]): void {
-  if (headers.length === 0 || hasWarnedOfMissed) return
-  hasWarnedOfMissed = true
-  process.emitWarning(
+  if (headers.length === 0) return
+  warnOnce(
+    'MCP_STREAMS_LATE_HEADER',
     `The endpoint has set ${headers.join(', ')} on an answer whose head had left already ` +
-      '(option upgradeAfter)',
-    { code: 'MCP_STREAMS_LATE_HEADER' }
+      '(option upgradeAfter)'
   )
 }

@@ -14,7 +14,7 @@ export interface Fault {
 export type Check = (value: unknown) => Fault | undefined
 
 /** A check for every option: the type does not compile without one. */
-export type Checks<Options> = { readonly [name in keyof Required<Options>]: Check }
+type Checks<Options> = { readonly [name in keyof Required<Options>]: Check }
 
 export function must(isFine: (value: unknown) => boolean, text: string): Check {
   return value => (isFine(value) ? undefined : { text, given: shown(value) })

@@ -30,7 +30,7 @@ import {
 import { type Schema, settingsFrom, type SettingsOf } from './schema.js'
 
 /** Option `maxUnsent`; what is absent has its default. */
-export interface MaxUnsent {
+interface MaxUnsent {
   /** Default: 100,000. */
   readonly messages?: number | undefined
   /** Default: `maxStreamBytes`. */
@@ -307,7 +307,10 @@ export const OPTIONS = {
     }),
     default: undefined
   },
-  sessions: { check: checkSessions, default: undefined },
+  sessions: {
+    check: isPart({ sessions: 'express-mcp-streams/sessions' }),
+    default: undefined
+  },
   onError: { check: isFunction, read: (value): OnError => value ?? (() => undefined) }
 } satisfies Schema<McpStreamsOptions>
 
@@ -444,14 +447,6 @@ function checkProgress(value: unknown): Fault | undefined {
   return (value as { after?: number }).after === undefined
     ? { text: 'must have `after`' }
     : undefined
-}
-
-const isSessions = isPart({ sessions: 'express-mcp-streams/sessions' })
-
-function checkSessions(value: unknown): Fault | undefined {
-  return value === 'forward' || value === 'local'
-    ? { text: `has moved to the backplane: redisBackplane({ sessions: '${value}' })` }
-    : isSessions(value)
 }
 
 const ORIGINS = "must be a list of origins such as 'https://app.example', or ['*']"

@@ -50,9 +50,7 @@ export function carryInstance(middleware: object, instance: object): void {
 
 /** `undefined`: it is not what `mcpStreams()` returns. The caller knows the type. */
 export function instanceOf<Instance>(middleware: unknown): Instance | undefined {
-  return typeof middleware === 'function'
-    ? (middleware as { [INSTANCE]?: Instance })[INSTANCE]
-    : undefined
+  return (middleware as { [INSTANCE]?: Instance } | null | undefined)?.[INSTANCE]
 }
 
 /** @param doors where the function comes from that a part is named by, and others that make it. */

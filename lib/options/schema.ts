@@ -3,7 +3,7 @@
 import { type Check, didYouMean } from './checks.js'
 
 /** One option. The members of `Options` that its default depends on are given to `read`. */
-export type Option<Value, Options> = {
+type Option<Value, Options> = {
   readonly unit?: 'milliseconds' | 'seconds' | 'bytes' | undefined
   readonly check: Check
   /** A value is wanted: the check is to refuse `undefined`. */

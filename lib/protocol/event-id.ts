@@ -45,10 +45,6 @@ export class Label {
     this.id = id
     this.text = text
   }
-
-  toString(): string {
-    return this.text
-  }
 }
 
 /** Enough of a stream id to find it in a log, but not enough to use it. */

@@ -40,11 +40,6 @@ export function isOversizedId(id: unknown): boolean {
     : typeof id === 'number' && Math.abs(id) > Number.MAX_SAFE_INTEGER
 }
 
-/** Whether a request id is a number that may not be what its client has written. */
-export function isInexactId(id: unknown): boolean {
-  return typeof id === 'number' && isOversizedId(id)
-}
-
 /** The messages of a body: the objects of a batch (2025-03-26), or the single message. */
 export function messagesOf(body: unknown): readonly Message[] {
   if (Array.isArray(body)) return body.filter(isObject)

@@ -16,14 +16,6 @@ function preferencesIn(prefer: string | undefined): ReadonlyMap<string, string> 
   return preferences
 }
 
-function withoutPreferences(prefer: string, names: ReadonlySet<string>): string | undefined {
-  const others = partsOf(prefer).filter(part => {
-    const name = PREFERENCE.exec(part)?.[1]
-    return name === undefined || !names.has(name.toLowerCase())
-  })
-  return others.length === 0 ? undefined : others.join(',').trim()
-}
-
 // A comma in a quoted string does not separate preferences.
 const partsOf = (prefer: string): string[] => prefer.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? []
 
@@ -54,10 +46,13 @@ export function respondAsync(prefer: string | undefined): AsyncPreference | unde
   return { wait: SECONDS.test(wait) ? Number(wait) * 1000 : undefined }
 }
 
-export const withoutAsync = (prefer: string): string | undefined =>
-  withoutPreferences(prefer, OF_ASYNC)
-
-const OF_ASYNC: ReadonlySet<string> = new Set(['respond-async', 'wait'])
+export function withoutAsync(prefer: string): string | undefined {
+  const others = partsOf(prefer).filter(part => {
+    const name = PREFERENCE.exec(part)?.[1]
+    return name === undefined || !['respond-async', 'wait'].includes(name.toLowerCase())
+  })
+  return others.length === 0 ? undefined : others.join(',').trim()
+}
 
 const SECONDS = /^\d{1,9}$/
 

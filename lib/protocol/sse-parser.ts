@@ -49,7 +49,7 @@ export class BlockSplitter {
    * readers of servers that leave that out; a client must discard such a block [WHATWG 9.2.6].
    */
   end(onBlock: BlockListener): void {
-    if (this.#length > 0) this.#pushSlowly(BLANK_LINE, 0, onBlock)
+    this.#pushSlowly(BLANK_LINE, 0, onBlock)
   }
 
   /**

@@ -47,7 +47,7 @@ export const KEEP_ALIVE_COMMENT: Uint8Array = /* @__PURE__ */ utf8(': keep-alive
 
 /** A stream, or a call that never was one: its only connection is the first. */
 interface Opened extends Identified {
-  readonly connections?: number
+  readonly connections: number
   readonly isHandshake?: boolean
   readonly isEphemeral?: boolean
   readonly isEnded?: boolean
@@ -64,7 +64,7 @@ export function firstBlock(
   configured: number | null,
   hasMore: boolean
 ): string | undefined {
-  const { connections = 1, isHandshake, isEphemeral } = stream
+  const { connections, isHandshake, isEphemeral } = stream
   // A client would keep the `retry` of a handshake for all later streams.
   const retry = isHandshake === true || isEphemeral === true ? null : configured
   // Each connection has two such ids of its own: this one, and one for its last block.
@@ -82,8 +82,7 @@ export function lastBlock(
   { primer }: ClientProfile,
   retry: number
 ): string {
-  const { connections = 1 } = stream
   return primer === 'none'
     ? retryFieldText(retry)
-    : primerText(primer, formatPrimerId(stream, cursor, connections * 2), retry)
+    : primerText(primer, formatPrimerId(stream, cursor, stream.connections * 2), retry)
 }

@@ -67,7 +67,6 @@ export function* blocksIn(whole: Uint8Array): Iterable<Uint8Array> {
     }
     isLineEmpty = true
   }
-  if (from < whole.length) yield whole.subarray(from)
 }
 
 /** Reads whole blocks with any line ends, without a byte order mark. */

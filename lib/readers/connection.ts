@@ -239,7 +239,6 @@ export class Connection implements Reader, SegmentReader, Stallable {
   }
 
   giveWay(): void {
-    if (this.#state === 'leaving' || this.#state === 'closed') return
     this.#state = 'superseded'
   }
 

@@ -33,17 +33,12 @@ export interface Sink {
   closeSocket(onClosed: () => void): void
 }
 
-/** A socket takes writes in order, so each callback is for the oldest. */
-class InFlight extends RetainedQueue {
-  readonly written = (): void => this.releaseFirst()
-}
-
 /** Writes to a sink, and retains the memory of each write until the socket has taken it. */
 export class SinkWriter {
   /** When it last wrote, by `now()`; 0: never. */
   lastWriteAt = 0
   /** Set with the first write that retains memory: most calls are over before. */
-  #inFlight: InFlight | undefined
+  #inFlight: RetainedQueue | undefined
   readonly #sink: Sink
 
   constructor(sink: Sink) {
@@ -61,9 +56,9 @@ export class SinkWriter {
     this.lastWriteAt = now()
     let written: (() => void) | undefined
     if (retained !== undefined) {
-      this.#inFlight ??= new InFlight()
+      this.#inFlight ??= new RetainedQueue()
       this.#inFlight.push(retained)
-      written = this.#inFlight.written
+      written = this.#inFlight.releaseFirst
     }
     const hasRoom = sink.write(bytes, written)
     if (hasRoom) this.hasRoom()

@@ -26,7 +26,7 @@ export class RedisBackplane implements Backplane {
   #connection: RedisConnection | undefined
   readonly #listeners = new Map<string, (message: Uint8Array) => void>()
   readonly #onUp = new Set<(isUp: boolean) => void>()
-  readonly #eviction = new EvictionWatch()
+  #hasLooked = false
   #wasUp = false
   #waiting = 0
 
@@ -112,7 +112,7 @@ export class RedisBackplane implements Backplane {
 
   #changed(connection: RedisConnection): void {
     const { isUp } = connection
-    if (isUp && !this.#wasUp) void this.#eviction.look(connection)
+    if (isUp && !this.#wasUp) void this.#lookForEviction(connection)
     if (isUp !== this.#wasUp) this.#tell(isUp)
     if (connection.isGivenUp) this.#openAgain(connection)
   }
@@ -122,6 +122,21 @@ export class RedisBackplane implements Backplane {
     setTimeout(() => {
       if (this.#connection === connection && connection.isGivenUp) this.renew()
     }, OPEN_AGAIN).unref()
+  }
+
+  /** Warns once. Does not warn if `INFO` is refused, or if no `maxmemory` is set. */
+  async #lookForEviction(connection: RedisConnection): Promise<void> {
+    if (this.#hasLooked) return
+    const info = await connection.info('memory').catch(() => undefined)
+    if (typeof info !== 'string' || this.#hasLooked) return
+    this.#hasLooked = true
+    const policy = valueIn(info, 'maxmemory_policy')
+    if (policy === undefined || policy === SAFE || valueIn(info, 'maxmemory') === '0') return
+    process.emitWarning(
+      `Redis evicts keys when its memory is full (maxmemory-policy ${policy}), also those by ` +
+        `which instances find each other: set ${SAFE}`,
+      { code: 'MCP_STREAMS_EVICTION' }
+    )
   }
 
   #tell(isUp: boolean): void {
@@ -175,28 +190,11 @@ function bufferOf(bytes: Uint8Array): Buffer {
     : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** The only policy that is safe: Redis refuses writes instead, and the instances notice that. */
+/**
+ * The only policy that is safe: Redis refuses writes instead, and the instances notice that. Any
+ * other evicts keys of the instances, all of which expire.
+ */
 const SAFE = 'noeviction'
-
-/** Any other policy evicts keys of the instances, all of which expire. */
-class EvictionWatch {
-  #isDone = false
-
-  /** Warns once. Does not warn if `INFO` is refused, or if no `maxmemory` is set. */
-  async look(connection: Pick<RedisConnection, 'info'>): Promise<void> {
-    if (this.#isDone) return
-    const info = await connection.info('memory').catch(() => undefined)
-    if (typeof info !== 'string' || this.#isDone) return
-    this.#isDone = true
-    const policy = valueIn(info, 'maxmemory_policy')
-    if (policy === undefined || policy === SAFE || valueIn(info, 'maxmemory') === '0') return
-    process.emitWarning(
-      `Redis evicts keys when its memory is full (maxmemory-policy ${policy}), also those by ` +
-        `which instances find each other: set ${SAFE}`,
-      { code: 'MCP_STREAMS_EVICTION' }
-    )
-  }
-}
 
 function valueIn(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\s*$`, 'm').exec(info)?.[1]

@@ -97,9 +97,14 @@ async function sendPart(
   delivery: Delivery
 ): Promise<void> {
   const { res, signal } = request
-  const { limit, timeout, isDownload } = delivery
+  const { limit, timeout, pieceSize, isDownload } = delivery
   const { start, end } = part
-  const { bytes, onTaken } = await openBytes(request, source, part, delivery)
+  const isReusing = res.write === NATIVE_WRITE
+  const bytes =
+    source.kind === 'bytes'
+      ? readableOf(await request.wait(source.read(start, end), timeout, discardBytes))
+      : new FilePart(source.handle, start, end ?? 0, pieceSize, isReusing)
+  const isTaken = isReusing && bytes instanceof FilePart
   await sendBytes(bytes, res, {
     size: end === undefined ? undefined : end - start,
     limit: end === undefined ? limit : undefined,
@@ -110,26 +115,8 @@ async function sendPart(
       beginResponse(request, source, part, isDownload)
       res.writeHead(part.status)
     },
-    onTaken
+    onTaken: isTaken ? piece => bytes.release(piece) : undefined
   })
-}
-
-interface OpenBytes {
-  readonly bytes: Readable
-  readonly onTaken?: (piece: Uint8Array) => void
-}
-
-async function openBytes(
-  request: ResourceRequest,
-  source: ByteSource,
-  { start, end }: BytePart,
-  { timeout, pieceSize }: Delivery
-): Promise<OpenBytes> {
-  if (source.kind === 'bytes')
-    return { bytes: readableOf(await request.wait(source.read(start, end), timeout, discardBytes)) }
-  const isReusing = request.res.write === NATIVE_WRITE
-  const bytes = new FilePart(source.handle, start, end ?? 0, pieceSize, isReusing)
-  return isReusing ? { bytes, onTaken: piece => bytes.release(piece) } : { bytes }
 }
 
 /** How many pieces of memory there are: one is sent while the next one is read. */

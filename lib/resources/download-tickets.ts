@@ -1,5 +1,4 @@
 // Download URLs that have been given out: to whom, for what, and for how long.
-import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import type { WireClient } from '../protocol/shared-wire.js'
 import { type Here, UNKNOWN } from '../streams/directory.js'
@@ -31,7 +30,7 @@ export class Ticket {
   readonly #expires: number
   #usedUpAt = Infinity
 
-  constructor(facts: WantedResource, ttl: number, wire?: WireOrigin, id: string = nanoid()) {
+  constructor(facts: WantedResource, ttl: number, wire: WireOrigin | undefined, id: string) {
     this.id = id
     this.wire = wire
     this.owner = facts.owner
@@ -68,7 +67,7 @@ export class DownloadTickets {
   readonly #bySession = new Groups<Ticket>()
 
   /** `max`: places, of which a ticket mostly takes one. */
-  constructor(max: number, ttl: number, newId: () => string = nanoid) {
+  constructor(max: number, ttl: number, newId: () => string) {
     this.#newId = newId
     this.#tickets = new FairStore({
       maxSize: max,

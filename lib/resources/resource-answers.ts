@@ -122,10 +122,7 @@ export class ResourceAnswers implements Feature {
   /** Adds what streaming needs to the endpoint's answers about resources. */
   rewrite({ req, res, messages, owner }: RequestContext): void {
     const { sessions } = this.#parts
-    const { streamable } = this.service.settings
-    const rewriting = negotiationFor(messages, sessions, owner, streamable, error =>
-      this.service.tell(error)
-    )
+    const rewriting = negotiationFor(messages, sessions, owner, this.service.isStreamable)
     if (rewriting === undefined) return
     // An answer that was compressed behind us could not be read.
     leaveUncompressed(req)
@@ -209,7 +206,7 @@ function resourcesOnWires(
   service: ResourceService,
   downloads: ResourceDownloads
 ): WireResources | undefined {
-  const { publicUrl, streamable } = service.settings
+  const { publicUrl } = service.settings
   if (publicUrl === undefined) return undefined
   /** [SEP-2532, WebSocket Transport] A wire gets a download URL, whatever the mode is over HTTP. */
   const resultOnWire = async (
@@ -245,8 +242,7 @@ function resourcesOnWires(
   }
   return {
     isAbout: isOfResources,
-    speakOf: (method, result) =>
-      speakingOfStreams(method, result, streamable, error => service.tell(error)),
+    speakOf: (method, result) => speakingOfStreams(method, result, service.isStreamable),
     answer: async (message, wire) => {
       const { id } = message
       try {

@@ -34,8 +34,7 @@ export function negotiationFor(
   messages: readonly Message[],
   sessions: Sessions,
   owner: string,
-  streamable: boolean | IsStreamable,
-  onError: (error: unknown) => void
+  isStreamable: IsStreamable
 ): Rewriting | undefined {
   const wanted = new Map<RequestId, Message & { method: string }>()
   for (const message of messages)
@@ -51,7 +50,7 @@ export function negotiationFor(
         sessions.nameOf(session),
         resourceStreamingIn(paramsOf(request)['capabilities'])
       )
-    const result = speakingOfStreams(request.method, answer.result, streamable, onError)
+    const result = speakingOfStreams(request.method, answer.result, isStreamable)
     return result === undefined ? undefined : { ...answer, result }
   }
   return { limit: LONGEST_ANSWER, rewrite }
@@ -61,14 +60,12 @@ export function negotiationFor(
 export function speakingOfStreams(
   method: string,
   result: Record<string, unknown>,
-  streamable: boolean | IsStreamable,
-  onError: (error: unknown) => void
+  isStreamable: IsStreamable
 ): Record<string, unknown> | undefined {
-  if (!isOfResources(method)) return undefined
   const names = LISTS[method]
   if (names === undefined) return declaringStream(result)
   const [list, uri] = names
-  const entries = markedEntries(result[list], uri, streamable, onError)
+  const entries = markedEntries(result[list], uri, isStreamable)
   return entries === undefined ? undefined : { ...result, [list]: entries }
 }
 
@@ -116,33 +113,16 @@ function declaringStream(result: Record<string, unknown>): Record<string, unknow
 function markedEntries(
   entries: unknown,
   name: string,
-  streamable: boolean | IsStreamable,
-  onError: (error: unknown) => void
+  isStreamable: IsStreamable
 ): readonly unknown[] | undefined {
-  if (!Array.isArray(entries) || streamable === false) return undefined
+  if (!Array.isArray(entries)) return undefined
   let hasMarked = false
   const marked = entries.map((entry: unknown): unknown => {
     const uri = isObject(entry) ? entry[name] : undefined
     if (!isObject(entry) || typeof uri !== 'string' || 'streamable' in entry) return entry
-    if (!isStreamable(uri, entry, streamable, onError)) return entry
+    if (!isStreamable(uri, entry)) return entry
     hasMarked = true
     return { ...entry, streamable: true }
   })
   return hasMarked ? marked : undefined
-}
-
-function isStreamable(
-  uri: string,
-  entry: Record<string, unknown>,
-  streamable: boolean | IsStreamable,
-  onError: (error: unknown) => void
-): boolean {
-  if (typeof streamable === 'boolean') return streamable
-  try {
-    return streamable(uri, entry) === true
-  } catch (error) {
-    // A list without marks is better than no list.
-    onError(error)
-    return false
-  }
 }

@@ -9,7 +9,7 @@ import { closeWhenIdle } from '../http/sockets.js'
 import { isObject } from '../protocol/json-rpc.js'
 import { withoutStream } from '../protocol/link-header.js'
 import { isStateless } from '../protocol/revisions.js'
-import { type Admission, admissionIn } from '../endpoint/admission.js'
+import { admissionIn } from '../endpoint/admission.js'
 import { askEndpoint, type Question, type Reply } from '../endpoint/endpoint-client.js'
 import { deliver, type Delivery } from './deliver.js'
 import {
@@ -29,6 +29,7 @@ import {
 } from './resource-request.js'
 import { discardResource, discardSource, type Source, sourceOf } from './resource-source.js'
 import {
+  type IsStreamable,
   NOT_STREAMABLE,
   type OpenedResource,
   type ResourceContext,
@@ -49,19 +50,19 @@ const FEW_TRANSFERS = 8
 export class ResourceService {
   readonly settings: ResourceSettings
   readonly #parts: InstanceParts
-  readonly #endpoint: EndpointQuestions
   readonly #requests = new Set<ResourceRequest>()
   readonly #idle = new WhenIdle(() => this.#requests.size === 0)
 
   constructor(settings: ResourceSettings, parts: InstanceParts) {
     this.settings = settings
     this.#parts = parts
-    this.#endpoint = new EndpointQuestions(settings.timeout)
   }
 
   /** `false`: the refusal has been passed on. @throws {EndpointError} for a JSON-RPC error. */
   async admits(request: ResourceRequest, requester: Requester): Promise<boolean> {
-    const admission = await this.#endpoint.admissionOf(request, requester)
+    const method = isStateless(requester.revision) ? 'server/discover' : 'ping'
+    const reply = await this.#ask(request, requester, method, undefined, LONGEST_ADMISSION)
+    const admission = admissionIn(reply)
     if (admission.kind === 'error') throw admission.error
     if (admission.kind === 'admitted') return true
     this.#parts.debug('resource refused by the endpoint with %d', admission.response.statusCode)
@@ -78,7 +79,7 @@ export class ResourceService {
   ): Promise<T> {
     const askEndpoint: AskEndpoint = ask
       ? inNameOf(wanted, ask)
-      : (method, params) => this.#endpoint.resultOf(request, wanted, method, params)
+      : (method, params) => this.#resultOf(request, wanted, method, params)
     return this.#open(request, wanted, use, askEndpoint, request.req.headers)
   }
 
@@ -196,13 +197,66 @@ export class ResourceService {
   failureOf(error: unknown): Failure | undefined {
     if (error instanceof ResourceError || EndpointError.is(error)) return error
     if (error instanceof ClientGone) this.#parts.debug('resource broken off: its client has gone')
-    else this.tell(error)
+    else this.#tell(error)
     return undefined
   }
 
-  tell(cause: unknown): void {
+  /** Whether an entry of a list is marked. */
+  readonly isStreamable: IsStreamable = (uri, entry) => {
+    const { streamable } = this.settings
+    if (typeof streamable === 'boolean') return streamable
+    try {
+      return streamable(uri, entry) === true
+    } catch (error) {
+      // A list without marks is better than no list.
+      this.#tell(error)
+      return false
+    }
+  }
+
+  #tell(cause: unknown): void {
     this.#parts.debug('resource failed: %O', cause)
     this.#parts.report(new StreamError('resource-failed', { cause }), undefined)
+  }
+
+  /** @throws if the endpoint refuses, or answers without a result. */
+  async #resultOf(
+    request: ResourceRequest,
+    requester: Requester,
+    method: string,
+    params: Record<string, unknown> | undefined
+  ): Promise<Record<string, unknown>> {
+    const reply = await this.#ask(request, requester, method, params, LONGEST_REPLY)
+    if (reply.kind === 'refusal') {
+      reply.response.destroy()
+      throw new Error(`The endpoint answered ${method} with ${reply.response.statusCode}`)
+    }
+    const error = EndpointError.in(reply.message)
+    if (error !== undefined) throw error
+    if (!isObject(reply.message?.result)) throw new Error(`The endpoint did not answer ${method}`)
+    return reply.message.result
+  }
+
+  /** Asks with the credentials of one request, through everything in front of the endpoint. */
+  #ask(
+    request: ResourceRequest,
+    requester: Requester,
+    method: string,
+    params: Record<string, unknown> | undefined,
+    limit: number
+  ): Promise<Reply> {
+    const { envelope = {}, sessionId } = requester
+    const question = {
+      method,
+      params: isStateless(requester.revision) ? withEnvelope(params, envelope) : params,
+      sessionId,
+      signal: request.signal,
+      limit,
+      ...(request.req.method !== 'POST' && asClient(request.req, requester))
+    }
+    return request.wait(askEndpoint(request.req, question), this.settings.timeout, late => {
+      if (late.kind === 'refusal') late.response.destroy()
+    })
   }
 
   #failed(
@@ -231,60 +285,6 @@ function inNameOf({ envelope }: Requester, ask: AskEndpoint): AskEndpoint {
 const LONGEST_ADMISSION = 1024 * 1024
 /** The most bytes of its answer to a provider: half of the longest string that V8 can make. */
 const LONGEST_REPLY = 256 * 1024 * 1024
-
-/** Asks with the credentials of one request, through everything in front of the endpoint. */
-class EndpointQuestions {
-  readonly #timeout: number | null
-
-  /** @param timeout milliseconds for which it is awaited; `null`: for ever. */
-  constructor(timeout: number | null) {
-    this.#timeout = timeout
-  }
-
-  async admissionOf(request: ResourceRequest, requester: Requester): Promise<Admission> {
-    const method = isStateless(requester.revision) ? 'server/discover' : 'ping'
-    return admissionIn(await this.#ask(request, requester, method, undefined, LONGEST_ADMISSION))
-  }
-
-  /** @throws if the endpoint refuses, or answers without a result. */
-  async resultOf(
-    request: ResourceRequest,
-    requester: Requester,
-    method: string,
-    params: Record<string, unknown> | undefined
-  ): Promise<Record<string, unknown>> {
-    const reply = await this.#ask(request, requester, method, params, LONGEST_REPLY)
-    if (reply.kind === 'refusal') {
-      reply.response.destroy()
-      throw new Error(`The endpoint answered ${method} with ${reply.response.statusCode}`)
-    }
-    const error = EndpointError.in(reply.message)
-    if (error !== undefined) throw error
-    if (!isObject(reply.message?.result)) throw new Error(`The endpoint did not answer ${method}`)
-    return reply.message.result
-  }
-
-  #ask(
-    request: ResourceRequest,
-    requester: Requester,
-    method: string,
-    params: Record<string, unknown> | undefined,
-    limit: number
-  ): Promise<Reply> {
-    const { envelope = {}, sessionId } = requester
-    const question = {
-      method,
-      params: isStateless(requester.revision) ? withEnvelope(params, envelope) : params,
-      sessionId,
-      signal: request.signal,
-      limit,
-      ...(request.req.method !== 'POST' && asClient(request.req, requester))
-    }
-    return request.wait(askEndpoint(request.req, question), this.#timeout, late => {
-      if (late.kind === 'refusal') late.response.destroy()
-    })
-  }
-}
 
 /** The URL of a download means nothing to the endpoint, and the request has no headers of MCP. */
 function asClient(

@@ -143,8 +143,7 @@ export function inexact(context: Context): Answer | undefined {
 function passOversized({ instance, method, next }: Context): Answer {
   return () => {
     instance.debug(
-      '%s passed on untouched: a session id, request id or progress token of more than %d ' +
-        'characters, ' +
+      '%s passed on untouched: a session id or request id of more than %d characters, ' +
         'or beyond 2^53',
       method,
       MOST_ID_LENGTH

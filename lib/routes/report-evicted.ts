@@ -26,7 +26,7 @@ export function reportEvicted(
     cursor,
     fault
   )
-  if (!writeStreamHead(context, gone)) return
+  writeStreamHead(context, gone)
   const first = primerText(
     primer === 'named' ? 'named' : 'empty',
     formatPrimerId(gone, cursor, (Math.floor(now()) % 1e9) + 1),

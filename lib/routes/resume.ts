@@ -95,7 +95,7 @@ export function follow(
   const { instance, req, res } = context
   const { kind, value } = instance.table.current(found)
   const profile = context.profileOn(value)
-  if (!writeStreamHead(context, value, name)) return
+  writeStreamHead(context, value, name)
   if (context.method === 'HEAD') return void res.end()
   const sink = responseSink(req, res)
   if (kind === 'ended') return send(instance, value, cursor, sink, profile)

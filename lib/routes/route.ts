@@ -110,10 +110,10 @@ export function passNotMcp({ instance, method, next }: RequestContext): void {
 }
 
 /** Removes a cursor that the endpoint does not know from a GET, for the next routes. */
-export function forgetCursor(context: Context, why: string): Answer | undefined {
+export function forgetCursor(context: Context, why: string): undefined {
   const { instance, req } = context
   instance.debug('Last-Event-ID not resumed, passed on as a plain GET: %s', why)
   replaceHeader(req, 'last-event-id', undefined)
   context.lastEventId = undefined
-  return context.hasMcpHeaders ? undefined : () => context.next()
+  return undefined
 }

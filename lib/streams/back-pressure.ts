@@ -66,7 +66,6 @@ export class BackPressure {
     if (!this.#isFull || this.#grace !== undefined) return
     this.#grace = new Timer(() => {
       this.stop()
-      if (!this.#isFull) return
       this.#isFull = false
       drain()
     })

@@ -4,7 +4,7 @@ import type { Record } from './record.js'
 import type { Stream } from './stream.js'
 
 /** It is in this process. */
-export interface Local<T> {
+interface Local<T> {
   readonly kind: 'local'
   readonly value: T
 }

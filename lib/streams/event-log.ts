@@ -112,8 +112,11 @@ export class EventLog {
     return { bytes: segment.after(after), last: segment.last, segment }
   }
 
-  /** All events in one piece, which does not change, and where each of them ends but the last. */
-  /** @param isOver the log is cleared next. */
+  /**
+   * All events in one piece, which does not change, and where each of them ends but the last.
+   *
+   * @param isOver the log is cleared next.
+   */
   whole(isOver: boolean): {
     readonly bytes: Uint8Array | Pieces
     readonly ends: readonly number[]

@@ -141,13 +141,13 @@ export class Record extends Member implements StreamIdentity {
   static of(
     init: RecordInit,
     text: string,
-    ends: readonly number[] = [],
+    ends: readonly number[],
     lastError = 0,
     begunAt?: number
   ): Record {
     // Until it is read, V8 keeps a string that was put together as its pieces: 240 bytes a call.
     text.charCodeAt(0)
-    const last = text === '' ? 0 : ends.length + 1
+    const last = ends.length + 1
     const details = { last, written: last, lastError, ends }
     return new Record(init, text, last === 1 && lastError === 0 ? ANSWERED : details, begunAt)
   }
@@ -297,7 +297,7 @@ export class Record extends Member implements StreamIdentity {
   }
 
   #between(from: number, to: number): Buffer {
-    let bytes = this.#bytes ?? ''
+    let bytes = this.#bytes as string | Uint8Array | Pieces
     if (typeof bytes === 'string') return Buffer.from(bytes.slice(from, to), 'latin1')
     if ('pieces' in bytes) bytes = this.#join(bytes)
     return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from)

@@ -34,8 +34,8 @@ export class RetainedQueue {
     this.#last = retained
   }
 
-  /** The reader is done with the first. */
-  releaseFirst(): void {
+  /** The reader is done with the first: a socket takes writes in order, so it is the oldest. */
+  readonly releaseFirst = (): void => {
     const first = this.#first
     if (first === undefined) return
     this.#first = first.next

@@ -3,7 +3,14 @@ import { nanoid } from 'nanoid'
 import { now } from '../protocol/clock.js'
 import type { StreamError, StreamFault } from '../protocol/errors.js'
 import type { RequestId } from '../protocol/json-rpc.js'
-import { type Elsewhere, type FoundStream, type Here, type Unknown, UNKNOWN } from './directory.js'
+import {
+  type Elsewhere,
+  type Ended,
+  type FoundStream,
+  type Here,
+  type Unknown,
+  UNKNOWN
+} from './directory.js'
 import { DueQueue } from './due-queue.js'
 import { Record } from './record.js'
 import { Records } from './records.js'
@@ -149,9 +156,7 @@ export class StreamRegistry implements StreamHost<Stream> {
   }
 
   /** What has become of it since it was found: with each `await`, its record may take its place. */
-  current(found: FoundStream): FoundStream
-  current<Other extends Unknown | Elsewhere>(found: FoundStream | Other): FoundStream | Other
-  current(found: FoundStream | Unknown | Elsewhere): FoundStream | Unknown | Elsewhere {
+  current<Found extends FoundStream | Unknown | Elsewhere>(found: Found): Found | Ended<Record> {
     const record = found.kind === 'local' ? found.value.record : undefined
     return record === undefined ? found : { kind: 'ended', value: record }
   }

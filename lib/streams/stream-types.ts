@@ -8,6 +8,8 @@ import type { Counter } from './budget.js'
 import type { Retained } from './retained.js'
 
 /**
+ * `live` and `waiting` may follow each other, and nothing follows the others.
+ *
  * - `live`: the endpoint writes, or may write.
  * - `waiting`: it waits for its client's answers, and no connection is held.
  * - `completed`: it has ended, with all its responses.
@@ -16,16 +18,6 @@ import type { Retained } from './retained.js'
  * - `abandoned`: its client did not come back in time.
  */
 export type StreamState = 'live' | 'waiting' | 'completed' | 'failed' | 'cancelled' | 'abandoned'
-
-/** The states that may follow each state: none after an end. */
-export const TRANSITIONS: Record<StreamState, readonly StreamState[]> = {
-  live: ['waiting', 'completed', 'failed', 'cancelled', 'abandoned'],
-  waiting: ['live', 'completed', 'failed', 'cancelled', 'abandoned'],
-  completed: [],
-  failed: [],
-  cancelled: [],
-  abandoned: []
-}
 
 /** Nothing is kept of such a stream: the Streams draft's methods answer as if it were unknown. */
 export function isForgotten({ state }: { readonly state: StreamState }): boolean {
@@ -106,7 +98,7 @@ export interface Producer {
 }
 
 /** What no connection has been given yet (Streams draft, "Security Considerations"). */
-export interface UnsentLimit {
+interface UnsentLimit {
   readonly messages: number
   readonly bytes: number
 }

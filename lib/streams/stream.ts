@@ -25,8 +25,7 @@ import {
   type StreamIdentity,
   type StreamInit,
   type StreamKind,
-  type StreamState,
-  TRANSITIONS
+  type StreamState
 } from './stream-types.js'
 
 export class Stream extends Member implements StreamIdentity, AskingStream {
@@ -107,7 +106,7 @@ export class Stream extends Member implements StreamIdentity, AskingStream {
   }
 
   get isEnded(): boolean {
-    return TRANSITIONS[this.#state].length === 0
+    return this.#state !== 'live' && this.#state !== 'waiting'
   }
 
   /** The sequences of the first and the last event that are kept. */
@@ -392,8 +391,6 @@ export class Stream extends Member implements StreamIdentity, AskingStream {
   }
 
   #become(state: StreamState, fault?: StreamFault): void {
-    if (!TRANSITIONS[this.#state].includes(state))
-      throw new Error(`A ${this.#state} stream cannot become ${state}`)
     // Of one that is cancelled or abandoned nothing is kept, its end neither.
     if (this.isAnnounced && (state === 'completed' || state === 'failed'))
       this.#keepAnyway(endNotification(this.id))

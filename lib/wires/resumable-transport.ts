@@ -12,7 +12,7 @@ import { isOurId, type TransportLike, type WireMessage } from '../protocol/share
 import { faultError } from '../protocol/errors.js'
 import { parseForeignId } from '../protocol/foreign-id.js'
 import { declaresStreams } from '../protocol/stream-messages.js'
-import type { SessionTokens, TokensHost } from '../features/resume-tokens/wire-tokens.js'
+import { SessionTokens, type TokensHost } from '../features/resume-tokens/wire-tokens.js'
 import type { Record } from '../streams/record.js'
 import type { Stream } from '../streams/stream.js'
 import { type SharedStreams, sharedStreamsOf, type StreamsHandle } from './shared-streams.js'
@@ -118,7 +118,7 @@ class Session implements TransportLike, WireSession, TokensHost {
     this.#wire = new Wire(transport, this, shared.host)
     if (shared.resources !== undefined && hasResources)
       this.#resources = new SessionResources(shared.resources, this)
-    this.#tokens = shared.tokens?.join(this)
+    this.#tokens = shared.tokens && new SessionTokens(shared.tokens, this)
   }
 
   // For the SDK's server

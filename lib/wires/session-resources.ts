@@ -47,7 +47,8 @@ export class SessionResources {
     if (this.#resources.isAbout(method) && this.#methods.size < MOST_REQUESTS)
       this.#methods.set(id, method)
     if (method !== 'resources/stream') return false
-    if (this.#opening.size >= MOST_OPENING || this.#opening.has(id)) this.#refuse(id)
+    if (this.#opening.size >= MOST_OPENING || this.#opening.has(id))
+      this.#send({ jsonrpc: '2.0', id, error: faultError('too-many-requests') })
     else void this.#open(request)
     return true
   }
@@ -93,10 +94,6 @@ export class SessionResources {
     this.#opening.delete(id)
     // A client that has cancelled expects no response.
     if (!opening.signal.aborted) this.#send(answer)
-  }
-
-  #refuse(id: RequestId): void {
-    this.#send({ jsonrpc: '2.0', id, error: faultError('too-many-requests') })
   }
 
   #send(answer: WireMessage): void {

@@ -33,22 +33,31 @@ export async function serve(
   return { url: `${url}/mcp`, streams, server }
 }
 
-const LINK = /<(\?[^>]*stream=([\w-]{21}))>; rel="stream"/
+const LINK = /<(?<target>\?[^>]*stream=(?<id>[\w-]{21})[^>]*)>; rel="stream"/
 
 /**
  * Where a client goes on with a stream: the target of its link, resolved against the URL that it
  * has asked.
  */
 export function streamUrl(response: OpenStream, url: string | URL): string {
-  return new URL(linkOf(response)[1]!, url).href
+  return new URL(linkOf(response).target, url).href
 }
 
 export function streamId(response: OpenStream): string {
-  return linkOf(response)[2]!
+  return linkOf(response).id
 }
 
-function linkOf(response: OpenStream): RegExpExecArray {
-  const link = LINK.exec(String(response.headers.link))
-  if (link === null) throw new Error(`no stream link in ${JSON.stringify(response.rawHeaders)}`)
+interface StreamLink {
+  target: string
+  id: string
+}
+
+export function linkIn({ headers }: OpenStream): StreamLink | undefined {
+  return LINK.exec(String(headers.link))?.groups as StreamLink | undefined
+}
+
+function linkOf(response: OpenStream): StreamLink {
+  const link = linkIn(response)
+  if (!link) throw new Error(`no stream link in ${JSON.stringify(response.rawHeaders)}`)
   return link
 }

@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from '@jest/globals'
 import { arrived, closed, cut, end, go, meanwhile, on } from './talk/client.js'
-import { post, resume, take } from './talk/client.js'
+import { post, resume, take, until } from './talk/client.js'
 import { hold, json, note, notes, result } from './talk/endpoint.js'
-import { conversation, play, primer } from './talk/index.js'
+import { conversation, play, primer, talk, upTo } from './talk/index.js'
 
 const CUT = {
   endpoint: [note(1), hold, note(2), result],
@@ -45,16 +45,27 @@ conversation('requests that wait side by side, and one whose client leaves befor
 conversation.each([
   ['one', 1],
   ['two', 2]
-])('a row of a table: a call for a token that comes %s times', (_name, times) => ({
-  options: { resumeTokens: { after: 5 } },
-  endpoint: [hold],
-  client: [...Array(times).fill(post({ token: null })), post({ id: 9, token: times }), end],
-  sees: [
-    ...['json', 'token 1', 'json', 'token 2'].slice(0, 2 * times),
-    'json',
-    `token ${times + 1} of 9`
-  ]
+])('a row of a table: calls that come %s times', (_name, times) => ({
+  endpoint: [[hold, json({})], [json({})]],
+  client: [
+    ...upTo(times).map(() => meanwhile(post)),
+    arrived(times),
+    post({ id: 9 }),
+    end,
+    go({ run: 0 }),
+    on(0, end)
+  ],
+  word: message => (message.id === 9 ? 'the last result' : undefined),
+  sees: [...upTo(times).flatMap(() => ['json', 'result']), 'json', 'the last result']
 }))
+
+it('a word that waits does not wait for ever where another has failed', async () => {
+  const made = await talk()
+  const waiting = made.plays(until(() => false))
+  const broken = (): void => expect(1).toBe(2)
+  await expect(made.plays(broken)).rejects.toThrow('toBe')
+  await expect(waiting).rejects.toThrow('what was waited for has not come')
+})
 
 describe('a conversation that fails', () => {
   const printed = async (spec: Parameters<typeof play>[0], patience?: number): Promise<string> => {
@@ -93,8 +104,8 @@ describe('a conversation that fails', () => {
   the endpoint | the client
   notes(1, 1)  | post
   hold         | take(2)
-               | cut(by: "rst")
-               | resume(after: 0)
+               | cut({ by: 'rst' })
+               | resume({ after: 0 })
 >              | take(3)
 
   expected | the client sees

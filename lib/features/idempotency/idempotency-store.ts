@@ -1,10 +1,11 @@
 // All calls under an `Idempotency-Key`: those that run, and what is remembered of the rest.
 import { Budget, timesTheRest } from '../../streams/budget.js'
 import { DueQueue } from '../../streams/due-queue.js'
-import { type Here, type Keeper, type KeptValue, UNKNOWN } from '../../streams/directory.js'
+import { type Here, type KeptValue, UNKNOWN } from '../../streams/directory.js'
 import { FairStore } from '../../streams/fair-store.js'
 import { Sweep, sweepPeriod } from '../../streams/timer.js'
 import { WhenIdle } from '../../streams/when-idle.js'
+import type { FeatureCounts, Fullness } from '../../endpoint/feature.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-call.js'
 import {
@@ -88,48 +89,26 @@ export class IdempotencyStore implements IdempotencyHost {
     })
   }
 
-  /** Calls that have not been answered yet. */
-  get running(): number {
-    return this.#running.size
+  // As a feature
+
+  counts(): FeatureCounts {
+    return {
+      keyed: this.#running.size,
+      bytes: this.#answered.size + this.#refused.size + this.held.used,
+      evictions: this.#evictions
+    }
   }
 
-  /** Bytes of answers that are kept, but for refusals, and how many there may be. */
-  get answers(): { readonly used: number; readonly max: number } {
-    return { used: this.#answered.size, max: this.#limits.maxBytes }
-  }
-
-  /** Bytes of answers that are kept, and of what is held of running calls. */
-  get bytes(): number {
-    return this.#answered.size + this.#refused.size + this.held.used
-  }
-
-  /** Total of answers that were evicted before their time was over. */
-  get evictions(): number {
-    return this.#evictions
-  }
-
-  find(key: string): Here<IdempotentRequest, SettledCall> {
-    const running = this.#running.get(key)
-    if (running !== undefined) return { kind: 'local', value: running }
-    const settled = this.#settled.get(key) ?? this.#refused.get(key)
-    if (settled === undefined) return UNKNOWN
-    // A use of its answer, too: what was used last is evicted last.
-    this.#answered.get(key)
-    return { kind: 'ended', value: settled }
-  }
-
-  begin(request: KeyedRequest): IdempotentRequest {
-    const call = new IdempotentRequest(request, this)
-    this.#running.set(request.key, call)
-    return call
+  fullness(): { readonly keyed: Fullness } {
+    return { keyed: { used: this.#answered.size, max: this.#limits.maxBytes } }
   }
 
   /** The process is about to end: a call whose client does not come back soon is abandoned. */
-  beginClosing(abandonAfter: number): void {
+  abandonAfter(milliseconds: number): void {
     this.#isClosing = true
     this.#sweep.close()
     const { abandonments } = this
-    this.abandonments = new DueQueue(Math.min(abandonAfter, this.#limits.abandonAfter))
+    this.abandonments = new DueQueue(Math.min(milliseconds, this.#limits.abandonAfter))
     for (const call of [...this.#running.values()]) call.awaitClients()
     abandonments.close()
   }
@@ -140,8 +119,36 @@ export class IdempotencyStore implements IdempotencyHost {
   }
 
   /** Clients that have sent a call again are told that its answer is lost. */
-  close(): void {
+  expire(): void {
     for (const call of [...this.#running.values()]) call.giveUp()
+  }
+
+  /** A stream is kept for other instances, so the outcome of its call is kept, too. */
+  keepStream(key: string): void {
+    const call = this.#settled.peek(key)
+    if (call !== undefined) this.#keepForOthers(key, call)
+  }
+
+  /** Keeps for other instances every answer that was given in the last `time` milliseconds. */
+  keepSince(time: number): void {
+    for (const store of [this.#settled, this.#refused])
+      for (const [key, call] of store.since(time)) this.#keepForOthers(key, call)
+  }
+
+  protected callUnder(key: string): Here<IdempotentRequest, SettledCall> {
+    const running = this.#running.get(key)
+    if (running !== undefined) return { kind: 'local', value: running }
+    const settled = this.#settled.get(key) ?? this.#refused.get(key)
+    if (settled === undefined) return UNKNOWN
+    // A use of its answer, too: what was used last is evicted last.
+    this.#answered.get(key)
+    return { kind: 'ended', value: settled }
+  }
+
+  protected begin(request: KeyedRequest): IdempotentRequest {
+    const call = new IdempotentRequest(request, this)
+    this.#running.set(request.key, call)
+    return call
   }
 
   // IdempotencyHost
@@ -169,21 +176,11 @@ export class IdempotencyStore implements IdempotencyHost {
     this.#settled.set(key, owner, call)
   }
 
-  /** A stream is kept for other instances, so the outcome of its call is kept, too. */
-  keepStream(key: string): void {
-    const call = this.#settled.peek(key)
-    if (call !== undefined) this.#keepForOthers(key, call)
-  }
-
-  /** Keeps for other instances every answer that was given in the last `time` milliseconds. */
-  keepSince(time: number): void {
-    for (const store of [this.#settled, this.#refused])
-      for (const [key, call] of store.since(time)) this.#keepForOthers(key, call)
-  }
-
-  #keepForOthers(key: string, call: SettledCall): void {
-    const { kept } = this.#parts
-    if (kept !== undefined) keepOutcome(kept, key, call, this.#limits.window)
+  #keepForOthers(key: string, { hash, outcome }: SettledCall): void {
+    if (outcome.kind === 'lost') return
+    const { body, ...said } = outcome.kind === 'answer' ? outcome : { ...outcome, body: NOTHING }
+    const head: Head = { kind: 'key', hash, outcome: said }
+    this.#parts.kept?.keep(key, head, [body], this.#limits.window)
   }
 
   /** `false`: nothing is left that may expire. */
@@ -224,19 +221,6 @@ interface Head {
 }
 
 const NOTHING = new Uint8Array(0)
-
-/** @param key what the call is kept under, bound to its owner, session and path. */
-function keepOutcome(
-  keeper: Keeper,
-  key: string,
-  { hash, outcome }: SettledCall,
-  time: number
-): void {
-  if (outcome.kind === 'lost') return
-  const { body, ...said } = outcome.kind === 'answer' ? outcome : { ...outcome, body: NOTHING }
-  const head: Head = { kind: 'key', hash, outcome: said }
-  keeper.keep(key, head, [body], time)
-}
 
 /** `undefined`: the value is not the outcome of a call under a key. */
 export function keptOutcomeIn({

@@ -9,15 +9,7 @@ import { streamParameters } from '../../protocol/link-header.js'
 import { isKnown, type Here, type KeptValue, UNKNOWN } from '../../streams/directory.js'
 import { hashOf, headerOf } from '../../access/guards.js'
 import { canAnswer, claim, guarded, noContent, refuse } from '../../http/reply.js'
-import type {
-  Answer,
-  CallKeys,
-  Feature,
-  FeatureCounts,
-  Fullness,
-  KeptKeyedCall
-} from '../../endpoint/feature.js'
-import type { InstanceParts } from '../../endpoint/instance-parts.js'
+import type { Answer, CallKeys, Feature, KeptKeyedCall } from '../../endpoint/feature.js'
 import type { CallKey, KeyedOutcome, RecordedAnswer } from '../../endpoint/keyed-call.js'
 import { streamNamesIn } from '../../endpoint/mcp-request.js'
 import { refuseAndCount } from '../../endpoint/refusals.js'
@@ -26,25 +18,16 @@ import { Answerer } from '../../endpoint/answerer.js'
 import { followTurn } from '../../routes/resume.js'
 import { cancelStream, findNamed, tellCancelled } from '../../routes/stream-url.js'
 import { reportEvicted } from '../../routes/report-evicted.js'
-import { type IdempotencyLimits, IdempotencyStore, keptOutcomeIn } from './idempotency-store.js'
+import { IdempotencyStore, keptOutcomeIn } from './idempotency-store.js'
 import type { IdempotentRequest, SettledCall } from './idempotent-request.js'
 
 /** Shorter keys may be guessed, so they prove nothing about who sends them, and are ignored. */
 const SHORTEST_KEY = 16
 const LONGEST_KEY = 256
 
-export class Idempotency implements Feature, CallKeys {
+export class Idempotency extends IdempotencyStore implements Feature, CallKeys {
   /** A POST under a key; and a call that is cancelled by it. */
   readonly triggers = { headers: ['idempotency-key'], verbs: ['DELETE'] }
-  readonly #parts: InstanceParts
-  readonly #store: IdempotencyStore
-
-  constructor(parts: InstanceParts, limits: IdempotencyLimits) {
-    this.#parts = parts
-    this.#store = new IdempotencyStore(parts, limits)
-  }
-
-  // Feature
 
   /** A DELETE that names a call by its key: of an MCP client, or a known key. */
   byHead(context: RequestContext): Answer | undefined {
@@ -74,11 +57,10 @@ export class Idempotency implements Feature, CallKeys {
     const callKey = this.of(context)
     if (callKey === undefined) return undefined
     const { owner, instance } = context
-    const earlier = this.#store.find(callKey.key)
+    const earlier = this.callUnder(callKey.key)
     if (earlier.kind === 'unknown') {
       const requestIds = () => context.learnParsed().requestIds
-      if (!instance.isClosing)
-        context.keyedCall = this.#store.begin({ ...callKey, owner, requestIds })
+      if (!instance.isClosing) context.keyedCall = this.begin({ ...callKey, owner, requestIds })
       return undefined
     }
     // It is answered here, so the endpoint's own check of the origin does not run.
@@ -94,27 +76,6 @@ export class Idempotency implements Feature, CallKeys {
         earlier.kind === 'ended' ? earlier.value.outcome : await outcomeOf(earlier.value, context)
       return answerAs(context, outcome)
     }
-  }
-
-  counts(): FeatureCounts {
-    const { running, bytes, evictions } = this.#store
-    return { keyed: running, bytes, evictions }
-  }
-
-  fullness(): { readonly keyed: Fullness } {
-    return { keyed: this.#store.answers }
-  }
-
-  abandonAfter(milliseconds: number): void {
-    this.#store.beginClosing(milliseconds)
-  }
-
-  whenIdle(): Promise<void> | undefined {
-    return this.#store.whenIdle()
-  }
-
-  expire(): void {
-    this.#store.close()
   }
 
   // CallKeys
@@ -151,20 +112,12 @@ export class Idempotency implements Feature, CallKeys {
     return { kind: 'answer', answer: () => repeatAnswer(context, outcome) }
   }
 
-  keepStream(key: string): void {
-    this.#store.keepStream(key)
-  }
-
-  keepSince(time: number): void {
-    this.#store.keepSince(time)
-  }
-
   #callNamed(
     context: RequestContext,
     name: string | undefined
   ): Here<IdempotentRequest, SettledCall> {
     const key = name === undefined ? undefined : this.scoped(context, name)
-    return key === undefined ? UNKNOWN : this.#store.find(key)
+    return key === undefined ? UNKNOWN : this.callUnder(key)
   }
 
   /** Cancels a call that has no stream yet, or never gets one; else its stream. */
@@ -180,7 +133,7 @@ export class Idempotency implements Feature, CallKeys {
       const found = await findNamed(context, stream)
       return found && cancelStream(context, found)
     }
-    this.#parts.debug('call cancelled by DELETE before it was answered')
+    context.instance.debug('call cancelled by DELETE before it was answered')
     const { requestIds } = call.value
     call.value.abandon()
     return tellCancelled(context, requestIds, context.session, name)

@@ -6,11 +6,11 @@ import type {
   KeyedCall,
   KeyedOutcome,
   KeyedRun,
-  RecordedAnswer,
-  RecordedRun
+  RecordedAnswer
 } from '../../endpoint/keyed-call.js'
 import { BodyWatch } from '../../http/body-watch.js'
 import { patchedResponse } from '../../http/patched-response.js'
+import type { ResponseCapture } from '../../http/response-capture.js'
 import { foldHeaders, headersIn } from '../../http/response-headers.js'
 import { type DueQueue, Waiting } from '../../streams/due-queue.js'
 import type { Budget } from '../../streams/budget.js'
@@ -88,7 +88,7 @@ export class IdempotentRequest implements KeyedCall {
     this.#recording = recording
   }
 
-  record(res: ServerResponse, run: RecordedRun): void {
+  record(res: ServerResponse, run: ResponseCapture): void {
     const recorder = new AnswerRecorder(this, res, run)
     this.runs(run, recorder)
     patchedResponse(res).watch(recorder)
@@ -176,10 +176,10 @@ type RecordedHead = Pick<RecordedAnswer, 'status' | 'headers'>
 class AnswerRecorder extends BodyWatch {
   readonly #call: IdempotentRequest
   readonly #res: ServerResponse
-  readonly #run: RecordedRun
+  readonly #run: ResponseCapture
   #head: RecordedHead | undefined
 
-  constructor(call: IdempotentRequest, res: ServerResponse, run: RecordedRun) {
+  constructor(call: IdempotentRequest, res: ServerResponse, run: ResponseCapture) {
     super()
     this.#call = call
     this.#res = res

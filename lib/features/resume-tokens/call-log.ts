@@ -7,7 +7,7 @@ import type { WrittenMessage } from '../../protocol/json-splice.js'
 import type { WrittenAnswer } from '../../endpoint/endpoint-answer.js'
 import type { Record } from '../../streams/record.js'
 import type { Stream } from '../../streams/stream.js'
-import type { Keeper, KeptValue } from '../../streams/directory.js'
+import type { KeptValue } from '../../streams/directory.js'
 import type { CallFacts } from './token-request.js'
 import { faultAnswer, type ResumeTokenFault } from './token-fault.js'
 
@@ -29,19 +29,8 @@ export interface KeptCall extends KeptFacts {
   readonly answer: WrittenAnswer
 }
 
-interface KeptCallHead extends KeptFacts {
+export interface KeptCallHead extends KeptFacts {
   readonly kind: 'call'
-}
-
-export function keepCall(
-  keeper: Keeper,
-  token: string,
-  { scope, method, parameters }: KeptFacts,
-  answer: Uint8Array,
-  time: number
-): void {
-  const head: KeptCallHead = { kind: 'call', scope, method, parameters }
-  keeper.keep(token, head, [answer], time)
 }
 
 export function keptCallIn({ head, bytes }: KeptValue): KeptCall | undefined {

@@ -99,7 +99,7 @@ export class Call extends SoleReader implements Producer {
     if (token !== undefined && token === this.#nextToken) this.#advance(token)
     const step = this.#step
     if (reply.acceptsEvents && step.answeredWith === undefined) this.#log.askAgain(reply)
-    step.join(reply)
+    step.replies.add(reply)
     if (this.stream.record === undefined && this.stream.readers.current !== this)
       this.stream.attach(this, this.stream.written)
     reply.watch(
@@ -271,7 +271,7 @@ export class Call extends SoleReader implements Producer {
   }
 
   #left(step: CallStep, reply: CallReply, isCancelled: boolean): void {
-    step.leave(reply)
+    step.replies.delete(reply)
     if (step !== this.#step || step.isWaitedFor) return
     this.#stopWaiting()
     // The client has no token to come back with, so the endpoint sees that the client has gone.
@@ -284,7 +284,7 @@ export class Call extends SoleReader implements Producer {
 
 class CallStep {
   readonly token: string | undefined
-  readonly #replies = new Set<CallReply>()
+  readonly replies = new Set<CallReply>()
   /** The sequence of a part or of the end; 0: only the next token; `undefined` while they wait. */
   answeredWith: number | undefined
 
@@ -293,16 +293,16 @@ class CallStep {
   }
 
   get isWaitedFor(): boolean {
-    return this.#replies.size > 0
+    return this.replies.size > 0
   }
 
   get isListenedTo(): boolean {
-    return [...this.#replies].some(reply => reply.acceptsEvents)
+    return [...this.replies].some(reply => reply.acceptsEvents)
   }
 
   /** The same, and its client reads what it is sent. */
   get hasRoom(): boolean {
-    return [...this.#replies].some(({ acceptsEvents, isFull }) => acceptsEvents && !isFull)
+    return [...this.replies].some(({ acceptsEvents, isFull }) => acceptsEvents && !isFull)
   }
 
   get isFull(): boolean {
@@ -311,35 +311,27 @@ class CallStep {
 
   /** A client that was asked something answers while its request is open. */
   get mustStay(): boolean {
-    return [...this.#replies].some(reply => reply.mustStay)
+    return [...this.replies].some(reply => reply.mustStay)
   }
 
   get mayComeBack(): boolean {
-    return [...this.#replies].every(reply => reply.mayComeBack)
+    return [...this.replies].every(reply => reply.mayComeBack)
   }
 
   get requestIds(): ReadonlySet<RequestId> {
-    return new Set([...this.#replies].map(reply => reply.requestId))
-  }
-
-  join(reply: CallReply): void {
-    this.#replies.add(reply)
-  }
-
-  leave(reply: CallReply): void {
-    this.#replies.delete(reply)
+    return new Set([...this.replies].map(reply => reply.requestId))
   }
 
   /** A client that does not read gets only requests: its connection must not fill up. */
   send(said: WrittenMessage): void {
     const isQuestion = isRequest(said.message)
-    for (const reply of [...this.#replies])
+    for (const reply of [...this.replies])
       if (reply.acceptsEvents && (isQuestion || !reply.isFull)) reply.send(said)
   }
 
   answer(answer: CallAnswer): void {
-    const replies = [...this.#replies]
-    this.#replies.clear()
+    const replies = [...this.replies]
+    this.replies.clear()
     for (const reply of replies) reply.answer(answer)
   }
 }

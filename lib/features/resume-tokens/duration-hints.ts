@@ -28,14 +28,10 @@ export function addHints(
   if (!isComparable(request.params)) return
   // An answer that the endpoint has compressed could not be read.
   delete req.headers['accept-encoding']
-  const rewrite = (answer: Message): Message | undefined => {
-    const message = hinted(answer, hints)
-    return message === answer ? undefined : message
-  }
-  rewriteAnswer(res, { limit, rewrite })
+  rewriteAnswer(res, { limit, rewrite: answer => hinted(answer, hints) })
 }
 
-/** A list of tools with their hints; the same object if nothing was added. */
+/** A list of tools with their hints. */
 export function hinted(message: Message, hints: DurationHints): Message {
   return withTools(message, tool => withHint(tool, hints))
 }
@@ -51,12 +47,10 @@ function withHint(tool: Record<string, unknown>, hints: DurationHints): Record<s
 
 type Tool = Record<string, unknown>
 
-/** A message with its tools changed; the same object if no tool was changed. */
+/** A message with its tools changed. */
 export function withTools(message: Message, change: (tool: Tool) => Tool): Message {
   const { result } = message
   if (!isObject(result) || !Array.isArray(result['tools'])) return message
-  const tools: unknown[] = result['tools']
-  const changed = tools.map(tool => (isObject(tool) ? change(tool) : tool))
-  if (changed.every((tool, i) => tool === tools[i])) return message
-  return { ...message, result: { ...result, tools: changed } }
+  const tools = result['tools'].map((tool: unknown) => (isObject(tool) ? change(tool) : tool))
+  return { ...message, result: { ...result, tools } }
 }

@@ -218,7 +218,8 @@ export class HttpReply implements CallReply, Producer {
   get #takesHead(): boolean {
     if (this.#run === undefined) return true
     const { response } = this.#run
-    return response.isCaptured ?? (!response.wire.isOver && response.takeEarly(this.#run))
+    if (!response.isDecided && !response.wire.isOver) response.takeEarly(this.#run)
+    return response.isCaptured
   }
 
   #begin(): void {

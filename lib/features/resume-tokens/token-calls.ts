@@ -8,7 +8,7 @@ import type { Record } from '../../streams/record.js'
 import type { Stream } from '../../streams/stream.js'
 import { StreamRegistry } from '../../streams/stream-registry.js'
 import type { Call, CallReply } from './call.js'
-import { type CallHost, keepCall } from './call-log.js'
+import type { CallHost, KeptCallHead } from './call-log.js'
 import type { DurationHints } from './duration-hints.js'
 import { refusalFor, type ResumeTokenFault } from './token-fault.js'
 import { type Ask, type CallFacts, parametersOf, whyAnother } from './token-request.js'
@@ -266,9 +266,10 @@ export class TokenCalls implements CallHost<Call> {
     const keeper = this.parts.kept
     const answer = keeper && (call.unread ?? (this.#isLeaving ? call.given : undefined))
     if (keeper === undefined || answer === undefined) return
-    const { tokens, facts } = call
-    const { keptFor } = this.settings.limits
-    for (const token of tokens) keepCall(keeper, token, facts, answer, keptFor)
+    const { scope, method, parameters } = call.facts
+    const head: KeptCallHead = { kind: 'call', scope, method, parameters }
+    for (const token of call.tokens)
+      keeper.keep(token, head, [answer], this.settings.limits.keptFor)
   }
 }
 

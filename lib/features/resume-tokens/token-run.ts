@@ -140,10 +140,6 @@ export class TokenRun implements Capture, AnswerListener, CallEndpoint, Response
     return this
   }
 
-  brokenOff(): void {
-    // `abort` hears of it.
-  }
-
   goesOnAlone(): void {
     const { keyedCall, memory } = this.request
     // Until a call under a key has an answer, its request is counted there.

@@ -4,7 +4,6 @@ import { hashOf } from '../../access/guards.js'
 import { revisionIn } from '../../protocol/envelope.js'
 import {
   cancellation,
-  cancelledRequest,
   isRequest,
   isResponse,
   type Message,
@@ -13,7 +12,7 @@ import {
 } from '../../protocol/json-rpc.js'
 import { isOurId, OUR_ID, type WireMessage } from '../../protocol/shared-wire.js'
 import type { WrittenMessage } from '../../protocol/json-splice.js'
-import { foreignId, parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
+import { parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
 import { HandlerContext, runInContext } from '../../http/handler-context.js'
 import {
   type Ask,
@@ -51,10 +50,6 @@ export class WiresTokens {
 
   constructor(tokens: TokenCalls) {
     this.tokens = tokens
-  }
-
-  join(host: TokensHost): SessionTokens {
-    return new SessionTokens(this, host)
   }
 
   asking(id: RequestId): WireCall | undefined {
@@ -118,10 +113,12 @@ export class SessionTokens {
     message: WireMessage,
     relatedRequestId: RequestId | undefined
   ): Promise<void> | undefined {
-    const call = this.#callOf(message, relatedRequestId)
-    if (call === undefined)
-      return !isResponse(message) && isOurId(relatedRequestId) ? DONE : undefined
-    if (!isResponse(message)) return call.append(message)
+    if (!isResponse(message)) {
+      const asked = this.#calls.get(relatedRequestId ?? '')
+      return asked?.append(message) ?? (isOurId(relatedRequestId) ? DONE : undefined)
+    }
+    const call = this.#calls.get(message.id)
+    if (call === undefined) return undefined
     this.#forget(call)
     const isList = call.call.facts.method === 'tools/list'
     call.settle(isList ? hinted(message, this.#tokens.settings.hints) : message)
@@ -195,18 +192,6 @@ export class SessionTokens {
     return reply
   }
 
-  /** A notification that cancels a request of the server may come without the id of the call. */
-  #callOf(message: WireMessage, relatedRequestId: RequestId | undefined): WireCall | undefined {
-    if (isResponse(message)) return this.#calls.get(message.id)
-    const withdrawn = cancelledRequest(message)
-    return (
-      this.#calls.get(relatedRequestId ?? '') ??
-      (withdrawn === undefined
-        ? undefined
-        : [...this.#calls.values()].find(call => call.isAskingAs(withdrawn)))
-    )
-  }
-
   #aborted(asked: WireCall): void {
     asked.drain()
     if (!this.#forget(asked)) return
@@ -240,11 +225,6 @@ class WireCall implements CallEndpoint {
 
   isAsking(id: RequestId): boolean {
     return this.call.stream.openRequests.has(id)
-  }
-
-  /** The same for the id that the server has given its request. */
-  isAskingAs(id: RequestId): boolean {
-    return this.isAsking(foreignId(this.id, id))
   }
 
   /** Takes a message of the server before its answer. Resolves when it may send more. */
@@ -330,6 +310,7 @@ class WireReply implements CallReply {
   }
 
   gone(isCancelled: boolean): void {
+    // Another request for the same call may have gone just now, and cancelled it.
     if (this.isOver) return
     this.#setOver()
     this.#onGone(isCancelled)
@@ -341,7 +322,10 @@ class WireReply implements CallReply {
   }
 
   answer(answer: CallAnswer): void {
-    this.#end(answerOf(answer))
+    this.#setOver()
+    // An answer that cannot be sent is kept, and the client can ask for it again.
+    const own = { ...answerOf(answer), jsonrpc: '2.0' as const, id: this.requestId }
+    this.#host.send(own).catch(() => undefined)
   }
 
   #send(message: Message, size: number): void {
@@ -353,13 +337,6 @@ class WireReply implements CallReply {
       if (wasFull && !this.isFull) this.#onDrain()
     }
     this.#host.send({ ...message, jsonrpc: '2.0' }).then(taken, taken)
-  }
-
-  #end(answer: Message): void {
-    if (this.isOver) return
-    this.#setOver()
-    // An answer that cannot be sent is kept, and the client can ask for it again.
-    this.#host.send({ ...answer, jsonrpc: '2.0', id: this.requestId }).catch(() => undefined)
   }
 
   #setOver(): void {

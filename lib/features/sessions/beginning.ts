@@ -13,7 +13,6 @@ export class Beginning {
   readonly outcome: Promise<BeginningOutcome | 'left'>
   readonly #requests = new Set<RequestContext>()
   readonly #gone = new AbortController()
-  #last: RequestContext | undefined
 
   /** @param begin is called at once; the signal aborts when nobody waits. */
   constructor(begin: (beginning: Beginning, signal: AbortSignal) => typeof this.outcome) {
@@ -21,7 +20,6 @@ export class Beginning {
   }
 
   join(request: RequestContext): void {
-    this.#last = request
     this.#requests.add(request)
     request.res.once('close', () => {
       this.#requests.delete(request)
@@ -31,7 +29,7 @@ export class Beginning {
 
   /** One that waits, in whose name it is begun. */
   get request(): RequestContext {
-    const [first = this.#last] = this.#requests
+    const [first] = this.#requests
     return first as RequestContext
   }
 }

@@ -1,6 +1,6 @@
 // Sessions that outlive their process, and the endpoint's (option `sessions`).
 import type { IncomingMessage } from 'node:http'
-import { hashOf, sessionOf } from '../../access/guards.js'
+import { hashOf, headerOf } from '../../access/guards.js'
 import { parseForeignId, withForeignIds } from '../../protocol/foreign-id.js'
 import {
   errorResponse,
@@ -146,7 +146,7 @@ export class SurvivingSessions implements Feature, LastingSessions {
 
   enter(context: RequestContext): void {
     const { req, next } = context
-    const id = this.isOwn(req) ? undefined : sessionOf(req)
+    const id = this.isOwn(req) ? undefined : headerOf(req, 'mcp-session-id')
     const session = id === undefined ? undefined : this.#find(id, context)
     if (session !== undefined) {
       context.session = session.name

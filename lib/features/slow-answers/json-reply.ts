@@ -61,12 +61,6 @@ export class JsonReply extends SoleReader {
     // An endpoint may send any number of responses that nobody waits for.
     if (isKnown && this.#known.size < this.#stream.requestIds.length)
       this.#known.add(this.#stream.last)
-    if (this.#stream.isEnded) this.finish()
-  }
-
-  override takeOver(): void {
-    this.#close()
-    this.#sink.destroy()
   }
 
   #breakSilence(): void {

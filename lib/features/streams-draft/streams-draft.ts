@@ -108,7 +108,8 @@ function giveRest(context: RequestContext, { id, found, from }: Resumption): voi
   const { instance, req, res } = context
   const { kind, value } = found
   if (kind !== 'saved') noteResumed(context, found)
-  if (!(kind === 'saved' ? writeEventsHead(res) : writeStreamHead(context, value))) return
+  if (kind === 'saved') writeEventsHead(res)
+  else writeStreamHead(context, value)
   const ending = (to: number | undefined): readonly Uint8Array[] =>
     lastWords(value, from, to, id).map(encodeMessage)
   if (kind === 'saved') {

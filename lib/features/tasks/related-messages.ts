@@ -13,7 +13,7 @@ import { now } from '../../protocol/clock.js'
 import type { Stream } from '../../streams/stream.js'
 import type { InstanceParts } from '../../endpoint/instance-parts.js'
 import type { RequestContext } from '../../endpoint/request-context.js'
-import { canAnswer, guarded, isWritable, writeGuarded } from '../../http/reply.js'
+import { guarded, isWritable, writeGuarded } from '../../http/reply.js'
 import { Answerer, answerWhole } from '../../endpoint/answerer.js'
 import { writeEventsHead } from '../../endpoint/stream-headers.js'
 import { failureIn, statusNotification, withRelatedTask } from './task-text.js'
@@ -82,7 +82,11 @@ export class RelatedMessages {
 
   /** If it accepts events, it gets all open requests again: they may have been lost. */
   awaitResult(context: RequestContext, id: RequestId): void {
-    const request = this.#add(context, id)
+    const request = new ResultRequest(context, id)
+    this.#waiting = [...this.#waiting, request]
+    context.res.once('close', () => {
+      this.#waiting = this.#waiting.filter(other => other !== request)
+    })
     if (!request.acceptsEvents) return this.askAgain()
     for (const question of this.#questions?.values() ?? []) {
       request.send(question.text)
@@ -92,16 +96,6 @@ export class RelatedMessages {
 
   get #isListenedTo(): boolean {
     return this.#waiting.some(request => request.acceptsEvents)
-  }
-
-  #add(context: RequestContext, id: RequestId): ResultRequest {
-    const request = new ResultRequest(context, id)
-    this.#waiting = [...this.#waiting, request]
-    context.res.once('close', () => {
-      this.#waiting = this.#waiting.filter(other => other !== request)
-    })
-    request.begin()
-    return request
   }
 
   /** The endpoint has answered the call. A result gets the id of the task in its `_meta`. */
@@ -191,25 +185,20 @@ const MOST_UNREAD = 1024 * 1024
 const NO_REQUESTS: readonly ResultRequest[] = []
 
 class ResultRequest {
-  readonly acceptsEvents: boolean
+  acceptsEvents = false
   readonly id: RequestId
   readonly #context: RequestContext
 
+  /** Begins the event stream at once, so that it gets comments while it waits. */
   constructor(context: RequestContext, id: RequestId) {
-    const { res, acceptsEvents } = context
+    const { res } = context
     this.id = id
     this.#context = context
     // It may be large, and is not needed while the request waits.
     context.dropBody()
-    this.acceptsEvents = acceptsEvents && canAnswer(res)
-  }
-
-  /** Begins the event stream at once, so that it gets comments while it waits. */
-  begin(): void {
-    const { res } = this.#context
-    if (!this.acceptsEvents) return
     guarded(res, () => {
-      if (writeEventsHead(res)) res.flushHeaders()
+      this.acceptsEvents = context.acceptsEvents && writeEventsHead(res)
+      if (this.acceptsEvents) res.flushHeaders()
     })
   }
 

@@ -96,7 +96,8 @@ class TaskCall {
   readonly #work: Call
   /** As JSON, since further rounds repeat it; `undefined`: not needed any more. */
   #request: Buffer | undefined
-  #isCounted = false
+  /** Bytes of it that are counted here. */
+  #counted = 0
   readonly #waiting = new Waiting(() => void this.become())
 
   constructor(shared: TasksParts, { context, request, text }: TaskPost, work: Call) {
@@ -109,10 +110,11 @@ class TaskCall {
   /** The request is held meanwhile, so it counts. Without room for it, the call is no task. */
   runAndWait(): void {
     const { store, patience } = this.#shared
-    const size = this.#request?.length ?? 0
-    this.#isCounted = store.resize(size, this.#context.owner)
-    if (this.#isCounted) this.#context.res.once('close', () => this.over())
-    else this.over()
+    const { length: size = 0 } = this.#request ?? {}
+    if (store.resize(size, this.#context.owner)) {
+      this.#counted = size
+      this.#context.res.once('close', () => this.over())
+    } else this.over()
     this.#work.run()
     if (this.#request !== undefined) patience.add(this.#waiting)
   }
@@ -146,9 +148,8 @@ class TaskCall {
   }
 
   #uncount(): void {
-    if (this.#isCounted)
-      this.#shared.store.resize(-(this.#request?.length ?? 0), this.#context.owner)
-    this.#isCounted = false
+    this.#shared.store.resize(-this.#counted, this.#context.owner)
+    this.#counted = 0
   }
 }
 

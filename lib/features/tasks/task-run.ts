@@ -67,10 +67,6 @@ export class TaskRun implements TaskWork, AnswerListener {
     facts.task.work = this
   }
 
-  get task(): Task {
-    return this.#facts.task
-  }
-
   /** `requestId`: the id that the endpoint knows, if it was made here. */
   follow(stream: Stream, requestId?: string): void {
     this.#requestId = requestId
@@ -80,7 +76,7 @@ export class TaskRun implements TaskWork, AnswerListener {
   // TaskWork
 
   goOn(req: IncomingMessage, { inputResponses, requestState }: Round): void {
-    const { parts, task, request, headers } = this.#facts
+    const { task, request } = this.#facts
     task.releaseInput()
     if (task.isEnded || request === undefined) return
     const text = request.toString()
@@ -96,7 +92,7 @@ export class TaskRun implements TaskWork, AnswerListener {
     this.#underway = size
     this.#req = req
     this.#requestId = id
-    this.#source = askEndpoint({ parts, task, req, id, text: asked, headers }, this)
+    this.#source = this.#ask(id, asked)
   }
 
   stop(by?: IncomingMessage): void {
@@ -109,6 +105,23 @@ export class TaskRun implements TaskWork, AnswerListener {
     if (sessionId === undefined || this.#requestId === undefined) return
     const cancelled = cancellation(this.#requestId, 'The client has cancelled the task')
     void tellEndpoint(parts.debug, by ?? this.#req, cancelled, { sessionId })
+  }
+
+  /** For a further round. */
+  #ask(id: string, text: string): { leave(): void } {
+    const { parts, task } = this.#facts
+    const { maxBytes } = task
+    const { budget } = parts.table
+    const limits = { event: maxBytes, body: maxBytes, budget, owner: task.facts.owner }
+    const gone = new AbortController()
+    sent(this.#facts, this.#req, text, gone.signal).then(
+      response => readAnswer(response, id, limits, this),
+      (error: unknown) => {
+        parts.debug('the endpoint did not answer: %o', error)
+        this.answered({ kind: 'fault', fault: 'endpoint-failed' })
+      }
+    )
+    return { leave: () => gone.abort() }
   }
 
   // AnswerListener
@@ -187,32 +200,6 @@ function outcomeIn(
   return result === undefined ? undefined : { kind: 'result', text: members.get('result') ?? '{}' }
 }
 
-interface AskedFacts {
-  readonly parts: InstanceParts
-  readonly task: Task
-  readonly req: IncomingMessage
-  readonly id: string
-  readonly text: string
-  readonly headers: readonly string[]
-}
-
-/** For a further round. */
-function askEndpoint(asked: AskedFacts, listener: AnswerListener): { leave(): void } {
-  const { parts, task, id } = asked
-  const { maxBytes } = task
-  const { budget } = parts.table
-  const limits = { event: maxBytes, body: maxBytes, budget, owner: task.facts.owner }
-  const gone = new AbortController()
-  sent(asked, gone.signal).then(
-    response => readAnswer(response, id, limits, listener),
-    (error: unknown) => {
-      parts.debug('the endpoint did not answer: %o', error)
-      listener.answered({ kind: 'fault', fault: 'endpoint-failed' })
-    }
-  )
-  return { leave: () => gone.abort() }
-}
-
 /** `undefined`: a status that only accepts the request, such as 202. */
 function responseIn({
   status,
@@ -225,7 +212,9 @@ function responseIn({
 
 /** Not where the answer is waited for: what waits would hold the request as well. */
 function sent(
-  { parts, task, req, text, headers }: AskedFacts,
+  { parts, task, headers }: RunFacts,
+  req: IncomingMessage,
+  text: string,
   signal: AbortSignal
 ): Promise<IncomingMessage> {
   const message = JSON.parse(text) as Message

@@ -32,7 +32,7 @@ describe('the end of a response', () => {
       ...[post, take(2), resume({ after: null }), take(2)],
       made => {
         made.call.result()
-        expect(made.connections()).toBe(0)
+        expect(made.stats().connections).toBe(0)
       },
       end
     ],
@@ -53,7 +53,7 @@ describe('a server that is closed when its transports have been', () => {
       .on('error', () => undefined)
       .end()
     const run = await made.runs.nth(1)
-    await made.until(() => made.connections() === 1)
+    await made.until(() => made.stats().connections === 1)
     await run.go()
     await closed(made.server)
   })

@@ -2,14 +2,14 @@
 // is written in JSON; every other answer passes byte for byte.
 
 import { describe, expect, it } from '@jest/globals'
-import express from 'express'
-import type { ServerResponse } from 'node:http'
+import express, { type RequestHandler } from 'express'
 import { gzipSync } from 'node:zlib'
 import { until } from '../../helpers/happenings.js'
 import { listen } from '../../helpers/listen.js'
 import { initialize, post } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { createStreams, type Middleware } from '../mounting/frameworks.js'
+import { ends, headed, perform, says, type Step } from './script.js'
 
 const ADDED = { experimental: { streams: {} } }
 const RESULT = {
@@ -20,16 +20,15 @@ const RESULT = {
 const ANSWER = { jsonrpc: '2.0', id: 'initialize', result: RESULT }
 const REWRITTEN = { ...ANSWER, result: { ...RESULT, capabilities: { tools: {}, ...ADDED } } }
 
-type Write = (res: ServerResponse) => unknown
-
-const begin = async (write: Write, streams: Middleware[]): Promise<OpenStream> => {
-  const { url } = await listen(express().use(...(streams as []), (_req, res) => void write(res)))
+async function begin(steps: readonly Step[], streams: Middleware[]): Promise<OpenStream> {
+  const endpoint: Middleware = (req, res) => perform(steps, { req, res })
+  const { url } = await listen(express().use(...(streams as []), endpoint as RequestHandler))
   return post(url, initialize('2025-11-25', ADDED))
 }
 
 /** The same response without our doing, and with it. */
-async function both(write: Write): Promise<[bare: OpenStream, ours: OpenStream]> {
-  const [bare, ours] = await Promise.all([begin(write, []), begin(write, [createStreams()])])
+async function both(...steps: Step[]): Promise<[bare: OpenStream, ours: OpenStream]> {
+  const [bare, ours] = await Promise.all([begin(steps, []), begin(steps, [createStreams()])])
   await Promise.all([bare.ended, ours.ended])
   return [bare, ours]
 }
@@ -41,47 +40,44 @@ const headOf = ({ rawHeaders }: OpenStream): string[] => {
 
 describe('a JSON answer to initialize', () => {
   const body = JSON.stringify(ANSWER)
-  const length = Buffer.byteLength(body)
-  const type = { 'Content-Type': 'application/json' }
+  const bytes = Buffer.from(body)
+  const TYPE = { 'Content-Type': 'application/json' }
+  const LENGTH = { 'Content-Length': bytes.length }
+  const like =
+    (answer: unknown): Step =>
+    ({ res }) =>
+      (res as express.Response).json(answer)
 
-  it.each<[string, Write]>([
-    ['by res.json', res => (res as express.Response).json(ANSWER)],
-    ['in one piece', res => res.writeHead(200, { ...type, 'Content-Length': length }).end(body)],
-    [
-      'with a reason',
-      res => res.writeHead(200, 'Fine', { ...type, 'Content-Length': length }).end(body)
-    ],
-    [
-      'with a flat list of headers',
-      res => res.writeHead(200, ['X-A', 'b', ...Object.entries(type)[0]!]).end(body)
-    ],
+  it.each<[string, ...Step[]]>([
+    ['by res.json', like(ANSWER)],
+    ['in one piece', headed({ ...TYPE, ...LENGTH }), ends(body)],
+    ['with a reason', headed({ ...TYPE, ...LENGTH }, 'Fine'), ends(body)],
+    ['with a flat list of headers', headed(['X-A', 'b', ...Object.entries(TYPE)[0]!]), ends(body)],
     [
       'with headers set before',
-      res => res.setHeader('content-type', 'application/json; charset=utf-8').end(body)
+      ({ res }) => res.setHeader('content-type', 'application/json; charset=utf-8'),
+      ends(body)
     ],
     [
       'byte by byte',
-      res => {
-        res.writeHead(200, type)
-        res.flushHeaders()
-        for (const byte of Buffer.from(body)) res.write(Buffer.of(byte))
-        res.end()
-      }
+      headed(TYPE),
+      ({ res }) => res.flushHeaders(),
+      ...Array.from(bytes, byte => says(Buffer.of(byte))),
+      ends()
     ],
     [
       'in strings of another encoding',
-      res => {
-        res.writeHead(200, type)
-        res.write(Buffer.from(body).subarray(0, 20).toString('base64'), 'base64')
-        res.end(Buffer.from(body).subarray(20).toString('hex'), 'hex')
-      }
+      headed(TYPE),
+      ({ res }) => res.write(bytes.subarray(0, 20).toString('base64'), 'base64'),
+      ({ res }) => res.end(bytes.subarray(20).toString('hex'), 'hex')
     ]
-  ])('%s has them, under the same head, with the right length', async (_name, write) => {
-    const [bare, ours] = await both(write)
+  ])('%s has them, under the same head, with the right length', async (_name, ...steps) => {
+    const [bare, ours] = await both(...steps)
     expect(JSON.parse(bare.text)).toEqual(ANSWER)
     expect(JSON.parse(ours.text)).toEqual(REWRITTEN)
-    expect(headOf(ours).filter(text => !/chunked|transfer-encoding/i.test(text))).toEqual(
-      headOf(bare).filter(text => !/chunked|transfer-encoding/i.test(text))
+    const isOfBody = (text: string): boolean => /chunked|transfer-encoding/i.test(text)
+    expect(headOf(ours).filter(text => !isOfBody(text))).toEqual(
+      headOf(bare).filter(text => !isOfBody(text))
     )
     const { 'content-length': told = String(ours.bytes.length) } = ours.headers
     expect(Number(told)).toBe(ours.bytes.length)
@@ -90,69 +86,52 @@ describe('a JSON answer to initialize', () => {
 
   it('calls back', async () => {
     const calls: string[] = []
-    const [, ours] = await both(res => {
-      res.setHeader('Content-Type', 'application/json')
-      res.write(body.slice(0, 9), () => calls.push('write'))
-      res.end(body.slice(9), () => calls.push('end'))
-    })
+    const [, ours] = await both(
+      headed(TYPE),
+      ({ res }) => res.write(body.slice(0, 9), () => calls.push('write')),
+      ({ res }) => res.end(body.slice(9), () => calls.push('end'))
+    )
     expect(JSON.parse(ours.text)).toEqual(REWRITTEN)
     expect(calls).toEqual(['write', 'end', 'write', 'end'])
   })
 
   it('of a batch has them', async () => {
-    const [, ours] = await both(res =>
-      (res as express.Response).json([{ jsonrpc: '2.0', id: 2, result: {} }, ANSWER])
-    )
+    const [, ours] = await both(like([{ jsonrpc: '2.0', id: 2, result: {} }, ANSWER]))
     expect(JSON.parse(ours.text)[1]).toEqual(REWRITTEN)
   })
 
-  it.each<[string, Write]>([
-    [
-      'an error',
-      res =>
-        res.writeHead(200, type).end('{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}')
-    ],
+  const long = (length: number) => JSON.stringify({ ...ANSWER, padding: 'x'.repeat(length) })
+  it.each<[string, ...Step[]]>([
+    ['an error', headed(TYPE), ends('{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}')],
     [
       'a result without capabilities',
-      res => res.writeHead(200, type).end('{ "jsonrpc":"2.0","id":1,"result":{"a":1.0}}')
+      headed(TYPE),
+      ends('{ "jsonrpc":"2.0","id":1,"result":{"a":1.0}}')
     ],
-    ['no JSON', res => res.writeHead(200, type).end('{"jsonrpc')],
-    ['nothing', res => res.writeHead(200, type).end()],
-    ['another status', res => res.writeHead(404, type).end(body)],
-    ['another type', res => res.writeHead(200, { 'Content-Type': 'text/plain' }).end(body)],
-    ['no type', res => res.end(body)],
-    [
-      'an encoding',
-      res => res.writeHead(200, { ...type, 'Content-Encoding': 'gzip' }).end(gzipSync(body))
-    ],
-    [
-      'too much',
-      res =>
-        res.writeHead(200, type).end(JSON.stringify({ ...ANSWER, padding: 'x'.repeat(2 ** 20) }))
-    ],
+    ['no JSON', headed(TYPE), ends('{"jsonrpc')],
+    ['nothing', headed(TYPE), ends()],
+    ['another status', ({ res }) => res.writeHead(404, TYPE), ends(body)],
+    ['another type', headed({ 'Content-Type': 'text/plain' }), ends(body)],
+    ['no type', ends(body)],
+    ['an encoding', headed({ ...TYPE, 'Content-Encoding': 'gzip' }), ends(gzipSync(body))],
+    ['too much', headed(TYPE), ends(long(2 ** 20))],
     [
       'too much, in pieces',
-      res => {
-        res.writeHead(200, { ...type, 'X-Late': 'yes' })
-        for (const piece of JSON.stringify({ ...ANSWER, padding: 'x'.repeat(2 ** 21) }).match(
-          /.{1,200000}/gs
-        )!)
-          res.write(piece)
-        res.end()
-      }
+      headed({ ...TYPE, 'X-Late': 'yes' }),
+      ...long(2 ** 21)
+        .match(/.{1,200000}/gs)!
+        .map(piece => says(piece)),
+      ends()
     ]
-  ])('that is %s passes byte for byte', async (_name, write) => {
-    const [bare, ours] = await both(write)
+  ])('that is %s passes byte for byte', async (_name, ...steps) => {
+    const [bare, ours] = await both(...steps)
     expect(ours.bytes.equals(bare.bytes)).toBe(true)
     expect(headOf(ours).sort()).toEqual(headOf(bare).sort())
   })
 
   it('that is too much is not held until it ends', async () => {
-    const write: Write = res => {
-      res.writeHead(200, type)
-      for (let i = 0; i < 20; i++) res.write(' '.repeat(100_000))
-    }
-    const response = await begin(write, [createStreams()])
+    const pieces = Array<Step>(20).fill(says(' '.repeat(100_000)))
+    const response = await begin([headed(TYPE), ...pieces], [createStreams()])
     await until(() => response.bytes.length === 2_000_000)
     response.destroy()
   })

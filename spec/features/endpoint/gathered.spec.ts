@@ -5,207 +5,147 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals'
 import compression from 'compression'
 import express, { type RequestHandler } from 'express'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
-import { currentStream, type DiagnosticName } from '../../../lib/index.js'
+import type { ServerResponse } from 'node:http'
+import { currentStream, type CurrentStream, type McpStreams } from '../../../lib/index.js'
 import { happenings } from '../../helpers/happenings.js'
-import { callTool, ended, headersFor, notification, request, result } from '../../helpers/mcp.js'
+import { callTool, errorResponse, notification, request, result } from '../../helpers/mcp.js'
 import { gatherAtMost } from '../../helpers/gathering.js'
 import { serve } from '../../helpers/serve.js'
+import { counts, end, post, type Word } from '../../helpers/talk/client.js'
+import { conversation, primer, upTo } from '../../helpers/talk/index.js'
 import { requestText } from '../hardening/wire.js'
 import { exchange } from '../mounting/on-the-wire.js'
-import { blockOf, type Behave, NOTE, RESULT, serveCase, SSE_TYPE } from './setup.js'
+import { again, beside, ends, head, headed, perform, says, type Step } from './script.js'
+import { blockOf, HEADERS as MODERN, note, NOTE, RESULT, SSE, SSE_TYPE } from './setup.js'
 
 const OTHERS = blockOf(result(7, {}))
 const QUESTION = blockOf(request('q', 'ping'))
-const headed: Behave = res => res.writeHead(200, SSE_TYPE)
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+const DONE = ends(RESULT)
+const LENGTH = { 'Content-Length': RESULT.length }
+const LONG = 'y'.repeat(100)
+const PARTS = [RESULT.slice(0, 9), RESULT.slice(9, 30), RESULT.slice(30)] as const
+const NO_TEXT = Buffer.concat([Buffer.from(': \xff\n', 'latin1'), Buffer.from(RESULT)])
+const encoded = (text: string, encoding: BufferEncoding): [string, BufferEncoding] => [
+  Buffer.from(text).toString(encoding),
+  encoding
+]
 
-/** What an endpoint does in its first tick, or soon after. */
-const BEHAVIOURS: Record<string, Behave> = {
-  'a JSON answer': res => res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}'),
-  'no head': res => res.end('x'),
-  'a 404': res => res.writeHead(404).end(),
-  'one event': res => res.writeHead(200, SSE_TYPE).end(RESULT),
-  'headers in a list': res =>
-    res.writeHead(200, ['Content-Type', 'text/event-stream', 'X-A', '1', 'X-A', '2']).end(RESULT),
-  'headers that were set': res =>
-    res
-      .setHeader('Link', '</a>; rel="a"')
-      .setHeader('Cache-Control', 'private')
-      .writeHead(200, SSE_TYPE)
-      .end(RESULT),
-  'a reason and a length': res =>
-    res.writeHead(200, 'Fine', { ...SSE_TYPE, 'Content-Length': RESULT.length }).end(RESULT),
-  'a session in its head': res =>
-    res.writeHead(200, { ...SSE_TYPE, 'Mcp-Session-Id': 'other' }).end(RESULT),
-  'no explicit head': res => res.setHeader('Content-Type', 'text/event-stream').end(RESULT),
-  'flushed headers': res => {
-    headed(res, res.req, () => undefined)
-    res.flushHeaders()
-    res.end(RESULT)
-  },
-  'several events': res => {
-    res.writeHead(200, SSE_TYPE).write(NOTE)
-    res.write(blockOf(notification('notifications/message', { level: 'info', data: 'é€😀' })))
-    res.end(RESULT)
-  },
-  'two events in one write': res => res.writeHead(200, SSE_TYPE).end(NOTE + RESULT),
-  bytes: res => res.writeHead(200, SSE_TYPE).end(Buffer.from(RESULT)),
-  'bytes that are no text': res =>
-    res
-      .writeHead(200, SSE_TYPE)
-      .end(Buffer.concat([Buffer.from(': \xff\n', 'latin1'), Buffer.from(RESULT)])),
-  'another encoding': res => {
-    res.writeHead(200, SSE_TYPE).write(Buffer.from(NOTE).toString('base64'), 'base64')
-    res.end(Buffer.from(RESULT).toString('hex'), 'hex')
-  },
-  'a comment, a retry and an id': res => {
-    res.writeHead(200, SSE_TYPE).write(': hello\nretry: 77\n\n')
-    res.end(`id: 5\n${RESULT}`)
-  },
-  'an event in pieces': res => {
-    res.writeHead(200, SSE_TYPE).write(RESULT.slice(0, 9))
-    res.write(RESULT.slice(9, 30))
-    res.end(RESULT.slice(30))
-  },
-  'an event without its last line end': res => res.writeHead(200, SSE_TYPE).end(RESULT.trim()),
-  'an event over several ticks': async res => {
-    res.writeHead(200, SSE_TYPE).write(RESULT.slice(0, 9))
-    await turn()
-    res.end(RESULT.slice(9))
-  },
-  'all of it in microtasks': async res => {
-    res.writeHead(200, SSE_TYPE)
-    await Promise.resolve()
-    res.write(NOTE)
-    await Promise.resolve()
-    res.end(RESULT)
-  },
-  'a later answer': async res => {
-    res.writeHead(200, SSE_TYPE).write(NOTE)
-    await turn()
-    res.write(RESULT)
-    await turn()
-    res.end()
-  },
-  'a later head': async res => {
-    await turn()
-    res.writeHead(200, SSE_TYPE).end(RESULT)
-  },
-  'a tool that fails': res =>
-    res.writeHead(200, SSE_TYPE).end(blockOf(result(1, { isError: true, content: [] }))),
-  'an error': res =>
-    res
-      .writeHead(200, SSE_TYPE)
-      .end(blockOf({ jsonrpc: '2.0', id: 1, error: { code: 1, message: 'x' } })),
-  'its answer twice': res => {
-    res.writeHead(200, SSE_TYPE).write(RESULT)
-    res.end(RESULT)
-  },
-  'an event behind the answer': res => {
-    res.writeHead(200, SSE_TYPE).write(RESULT)
-    res.end(NOTE)
-  },
-  'the answer of another request': res => res.writeHead(200, SSE_TYPE).end(OTHERS),
-  'what is no JSON': res => {
-    res.writeHead(200, SSE_TYPE).write('data: {no JSON\n\n')
-    res.end(RESULT)
-  },
-  'a question, and the answer': res => {
-    res.writeHead(200, SSE_TYPE).write(QUESTION)
-    res.end(RESULT)
-  },
-  'no answer': res => res.writeHead(200, SSE_TYPE).end(),
-  'only a notification': res => res.writeHead(200, SSE_TYPE).end(NOTE),
-  'a large event': res =>
-    res.writeHead(200, SSE_TYPE).end(blockOf(result(1, { text: 'x'.repeat(20_000) }))),
-  'many events': res => {
-    res.writeHead(200, SSE_TYPE)
-    for (let i = 0; i < 200; i++)
-      res.write(blockOf(notification('notifications/x', { i, text: 'y'.repeat(100) })))
-    res.end(RESULT)
-  },
-  'an error that is thrown behind the head': res => {
-    res.writeHead(200, SSE_TYPE).write(NOTE)
-    throw new Error('thrown')
-  },
-  'a destroyed response': res => {
-    res.writeHead(200, SSE_TYPE).write(NOTE)
-    res.destroy()
-  },
-  'a destroyed request': async (res, req) => {
-    res.writeHead(200, SSE_TYPE).write(NOTE)
-    req.destroy()
-    await turn()
-    // Where it has been read, that is no end of its call.
-    res.end(RESULT)
-  },
-  'a destroyed socket': (res, req) => {
-    res.writeHead(200, SSE_TYPE).write(NOTE)
-    req.socket.destroy()
-  },
-  'the ended socket of its response': res => {
-    res.writeHead(200, SSE_TYPE).write(NOTE)
-    res.socket?.end()
-  },
-  'a response that is destroyed after its end': res => {
-    res.writeHead(200, SSE_TYPE).end(RESULT)
-    res.destroy()
-  },
-  'writes after its end': res => {
-    res.writeHead(200, SSE_TYPE).end(RESULT)
-    res.write(NOTE, () => undefined)
-    res.end(NOTE)
-  },
-  'a head that is given twice': res => {
-    res.writeHead(200, SSE_TYPE)
-    expect(() => res.writeHead(200)).toThrow(/headers/)
-    expect(() => res.setHeader('X-Late', '1')).toThrow(/headers/)
-    res.end(RESULT)
-  },
-  'a handler that looks at its stream': (res, _req) => {
-    const { signal, state } = currentStream()!
-    expect([signal.aborted, state]).toEqual([false, 'live'])
-    res.writeHead(200, SSE_TYPE).end(RESULT)
-    expect([signal.aborted, currentStream()!.state]).toEqual([false, 'completed'])
-  },
-  'a handler that disconnects its client': res => {
-    currentStream()!.disconnect({ retry: 5 })
-    res.writeHead(200, SSE_TYPE).end(RESULT)
-  },
-  'a handler that disconnects behind the head': res => {
-    res.writeHead(200, SSE_TYPE).write(NOTE)
-    currentStream()!.disconnect({ retry: 5 })
-    res.end(RESULT)
+function set(name: string, value: string): Step {
+  return ({ res }) => res.setHeader(name, value)
+}
+
+const faults: unknown[] = []
+/** What it expects is not for those who hear of errors of handlers. */
+function looks(step: Step): Step {
+  return call => {
+    try {
+      step(call)
+    } catch (error) {
+      faults.push(error)
+    }
   }
 }
+
+const turn: Step = () => new Promise(setImmediate)
+const microtask: Step = () => Promise.resolve()
+const destroy: Step = ({ res }) => res.destroy()
+const disconnect: Step = () => currentStream()!.disconnect({ retry: 5 })
+
+/** What an endpoint does in its first tick, or soon after. */
+const BEHAVIOURS: Record<string, Step[]> = {
+  'a JSON answer': [headed(JSON_TYPE), ends('{}')],
+  'no head': [ends('x')],
+  'a 404': [({ res }) => res.writeHead(404).end()],
+  'one event': [head, DONE],
+  'headers in a list': [headed(['Content-Type', SSE, 'X-A', '1', 'X-A', '2']), DONE],
+  'headers that were set': [
+    set('Link', '</a>; rel="a"'),
+    ...[set('Cache-Control', 'private'), head, DONE]
+  ],
+  'a reason and a length': [headed({ ...SSE_TYPE, ...LENGTH }, 'Fine'), DONE],
+  'a session in its head': [headed({ ...SSE_TYPE, 'Mcp-Session-Id': 'other' }), DONE],
+  'no explicit head': [set('Content-Type', SSE), DONE],
+  'flushed headers': [head, ({ res }) => res.flushHeaders(), DONE],
+  'several events': [head, says(NOTE), says(blockOf(note('é€😀'))), DONE],
+  'two events in one write': [head, ends(NOTE + RESULT)],
+  bytes: [head, ends(Buffer.from(RESULT))],
+  'bytes that are no text': [head, ends(NO_TEXT)],
+  'another encoding': [
+    head,
+    ({ res }) => res.write(...encoded(NOTE, 'base64')),
+    ({ res }) => res.end(...encoded(RESULT, 'hex'))
+  ],
+  'a comment, a retry and an id': [head, says(': hello\nretry: 77\n\n'), ends(`id: 5\n${RESULT}`)],
+  'an event in pieces': [head, says(PARTS[0]), says(PARTS[1]), ends(PARTS[2])],
+  'an event without its last line end': [head, ends(RESULT.trim())],
+  'an event over several ticks': [head, says(RESULT.slice(0, 9)), turn, ends(RESULT.slice(9))],
+  'all of it in microtasks': [head, microtask, says(NOTE), microtask, DONE],
+  'a later answer': [head, says(NOTE), turn, says(RESULT), turn, ends()],
+  'a later head': [turn, head, DONE],
+  'a tool that fails': [head, ends(blockOf(result(1, { isError: true, content: [] })))],
+  'an error': [head, ends(blockOf(errorResponse(1, 1, 'x')))],
+  'its answer twice': [head, says(RESULT), DONE],
+  'an event behind the answer': [head, says(RESULT), ends(NOTE)],
+  'the answer of another request': [head, ends(OTHERS)],
+  'what is no JSON': [head, says('data: {no JSON\n\n'), DONE],
+  'a question, and the answer': [head, says(QUESTION), DONE],
+  'no answer': [head, ends()],
+  'only a notification': [head, ends(NOTE)],
+  'a large event': [head, ends(blockOf(result(1, { text: 'x'.repeat(20_000) })))],
+  'many events': [head, ...upTo(200).map(n => says(blockOf(note([n, LONG])))), DONE],
+  'an error that is thrown behind the head': [
+    head,
+    says(NOTE),
+    () => {
+      throw new Error('thrown')
+    }
+  ],
+  'a destroyed response': [head, says(NOTE), destroy],
+  // Where it has been read, that is no end of its call.
+  'a destroyed request': [head, says(NOTE), ({ req }) => req.destroy(), turn, DONE],
+  'a destroyed socket': [head, says(NOTE), ({ req }) => req.socket.destroy()],
+  'the ended socket of its response': [head, says(NOTE), ({ res }) => res.socket?.end()],
+  'a response that is destroyed after its end': [head, ends(RESULT), destroy],
+  'writes after its end': [head, ends(RESULT), says(NOTE, () => undefined), ends(NOTE)],
+  'a head that is given twice': [
+    head,
+    looks(({ res }) => expect(() => res.writeHead(200)).toThrow(/headers/)),
+    looks(({ res }) => expect(() => res.setHeader('X-Late', '1')).toThrow(/headers/)),
+    DONE
+  ],
+  'a handler that looks at its stream': [
+    looks(() => {
+      stream = currentStream()!
+      expect([stream.signal.aborted, stream.state]).toEqual([false, 'live'])
+    }),
+    ...[head, DONE],
+    looks(() => expect([stream.signal.aborted, stream.state]).toEqual([false, 'completed']))
+  ],
+  'a handler that disconnects its client': [disconnect, head, DONE],
+  'a handler that disconnects behind the head': [head, says(NOTE), disconnect, DONE]
+}
+let stream: CurrentStream
 
 /** The same, in a later tick than the head. */
 const LATER = Object.fromEntries(
   Object.entries(BEHAVIOURS)
     .filter(([name]) => !/head|JSON answer|404|reason|in its head/.test(name))
-    .map(([name, behave]): [string, Behave] => [
+    .map(([name, steps]): [string, Step[]] => [
       `${name}, later`,
-      async (res, req, next) => {
-        res.writeHead(200, SSE_TYPE).write(NOTE)
-        await turn()
-        res.writeHead = () => res
-        await turn()
-        return behave(res, req, next)
-      }
+      [head, says(NOTE), turn, ({ res }) => void (res.writeHead = () => res), turn, ...steps]
     ])
 )
 const ALL = Object.entries({ ...BEHAVIOURS, ...LATER })
 
-const BODY_IN_FRONT: RequestHandler = (_req, res, next) => {
-  const { write, end } = res
-  // As a snippet that logs bodies patches them.
-  res.write = function (this: ServerResponse, ...args: never[]) {
-    return Reflect.apply(write, this, args)
-  } as never
-  res.end = function (this: ServerResponse, ...args: never[]) {
-    return Reflect.apply(end, this, args)
-  } as never
+/** As a snippet that logs bodies. */
+const patching: RequestHandler = (_req, res, next) => {
+  for (const name of ['write', 'end'] as const) {
+    const method = res[name]
+    res[name] = function (this: ServerResponse, ...args: never[]) {
+      return Reflect.apply(method, this, args)
+    } as never
+  }
   next()
 }
 
@@ -220,18 +160,11 @@ const FRONTS: Record<string, RequestHandler[]> = {
       next()
     }
   ],
-  'who patches write and end': [BODY_IN_FRONT],
+  'who patches write and end': [patching],
   compression: [compression({ threshold: 0 })]
 }
 
-const NAMES: readonly DiagnosticName[] = [
-  'created',
-  'completed',
-  'failed',
-  'cancelled',
-  'resumed',
-  'evicted'
-]
+const NAMES = ['created', 'completed', 'failed', 'cancelled', 'resumed', 'evicted'] as const
 const FAILING = /thrown|destroyed|ended socket/
 
 interface Told {
@@ -256,10 +189,10 @@ function normalised(bytes: string): string {
   )
 }
 
-const HEADERS = { ...headersFor({ version: '2025-11-25' }), Connection: 'close' }
+const HEADERS = { ...MODERN, Connection: 'close' }
 
-async function conversation(
-  behave: Behave,
+async function told(
+  steps: Step[],
   inFront: RequestHandler[],
   headers: Record<string, string>,
   body: object
@@ -267,12 +200,12 @@ async function conversation(
   let hasBegun = false
   const heard = NAMES.map(name => [name, happenings(name)] as const)
   const { server, streams } = await serve(
-    ((req: IncomingMessage, res: ServerResponse, next: () => void) => {
+    (req, res) => {
       // What the middleware asks the endpoint for clients that come back is no part of it.
       if (hasBegun || req.method !== 'POST') return void res.writeHead(405).end()
       hasBegun = true
-      return behave(res, req, next)
-    }) as never,
+      return perform(steps, { req, res })
+    },
     {},
     inFront
   )
@@ -287,16 +220,12 @@ async function conversation(
   const wire = [first]
   const cursor = /^id: (.*?)\.[\d.]+$/m.exec(first)?.[1]
   const link = /<(\?stream=[\w-]+)>/.exec(first)?.[1]
+  const cursors = ['0.1', '0', '1', '2', '9'].map(last => ({
+    'Last-Event-ID': `${cursor}.${last}`
+  }))
+  const others = { 'Last-Event-ID': `${cursor}.0`, Authorization: 'Bearer other' }
   if (cursor !== undefined)
-    for (const last of ['0.1', '0', '1', '2', '9'])
-      wire.push(await ask({ 'Last-Event-ID': `${cursor}.${last}` }, { method: 'GET' }))
-  if (cursor !== undefined)
-    wire.push(
-      await ask(
-        { 'Last-Event-ID': `${cursor}.0`, Authorization: 'Bearer other' },
-        { method: 'GET' }
-      )
-    )
+    for (const more of [...cursors, others]) wire.push(await ask(more, { method: 'GET' }))
   if (link !== undefined)
     for (const method of ['GET', 'DELETE', 'GET'])
       wire.push(await ask({}, { method, path: `/mcp${link}` }))
@@ -315,20 +244,23 @@ beforeEach(() => {
   jest.spyOn(console, 'error').mockImplementation(() => undefined)
 })
 
-afterEach(() => gatherAtMost(undefined))
-
-async function bothWays(...given: Parameters<typeof conversation>): Promise<Told> {
-  gatherAtMost(0)
-  const live = await conversation(...given)
+afterEach(() => {
   gatherAtMost(undefined)
-  const gathered = await conversation(...given)
+  expect(faults.splice(0)).toEqual([])
+})
+
+async function bothWays(...given: Parameters<typeof told>): Promise<Told> {
+  gatherAtMost(0)
+  const live = await told(...given)
+  gatherAtMost(undefined)
+  const gathered = await told(...given)
   expect(gathered).toEqual(live)
   return gathered
 }
 
 describe.each(Object.entries(FRONTS))('behind %s', (_what, inFront) => {
-  it.each(ALL)('%s', async (_name, behave) => {
-    const { wire } = await bothWays(behave, inFront, {}, callTool(1, 'any'))
+  it.each(ALL)('%s', async (_name, steps) => {
+    const { wire } = await bothWays(steps, inFront, {}, callTool(1, 'any'))
     expect(wire[0]).toMatch(/^HTTP/)
   })
 })
@@ -341,16 +273,13 @@ describe.each<[string, Record<string, string>]>([
   ['under a key', { 'Idempotency-Key': 'a-key-of-some-length' }],
   ['over a connection that is kept open', { Connection: 'close', Expect: '' }]
 ])('a call %s', (_what, headers) => {
-  it.each(ALL.filter(([name]) => !FAILING.test(name)))('%s', async (_name, behave) => {
-    await bothWays(behave, [], headers, callTool(1, 'any'))
+  it.each(ALL.filter(([name]) => !FAILING.test(name)))('%s', async (_name, steps) => {
+    await bothWays(steps, [], headers, callTool(1, 'any'))
   })
 })
 
 describe('a request that is', () => {
-  const answers: Behave = res => {
-    res.writeHead(200, SSE_TYPE).write(blockOf(result('ä', {})))
-    res.end(RESULT)
-  }
+  const answers = [head, says(blockOf(result('ä', {}))), DONE]
 
   it.each<[string, object]>([
     ['a batch', [callTool('ä', 'any'), callTool(1, 'any')]],
@@ -367,38 +296,39 @@ describe('a request that is', () => {
 })
 
 describe('a call that is being gathered', () => {
-  it('counts as one that is live', async () => {
-    const seen: object[] = []
-    const served = await serveCase(res => {
-      res.writeHead(200, SSE_TYPE)
-      seen.push(served.streams.stats())
-      res.end(RESULT)
-    })
-    const response = await ended(served.call())
-    expect(response.messages()).toEqual([result(1, {})])
-    // The other one is the well-behaved stream.
-    expect(seen).toMatchObject([{ live: 2 }])
-  })
+  let streams: McpStreams
+  const know: Word = talk => void (streams = talk.streams)
 
-  it('gets its answer to its client, though the middleware is closed in its tick', async () => {
-    const served = await serveCase(res => {
-      res.writeHead(200, SSE_TYPE).write(NOTE)
-      void served.streams.close()
-      res.end(RESULT)
+  // The other one is its neighbour.
+  conversation(
+    'counts as one that is live',
+    beside({
+      endpoint: [head, () => expect(streams.stats()).toMatchObject({ live: 2 }), DONE],
+      client: [know, post, end],
+      sees: [primer, 'result', 'end']
     })
-    const response = await ended(served.call())
-    expect(response.messages().at(-1)).toEqual(result(1, {}))
-    await served.expectNeighbourUnharmed()
-  })
+  )
 
-  it('is kept with what it was answered, though there is room for hardly anything', async () => {
-    const served = await serveCase(res => res.writeHead(200, SSE_TYPE).end(RESULT), {
-      maxStreams: 2
+  conversation(
+    'gets its answer to its client, though the middleware is closed in its tick',
+    beside({
+      endpoint: [head, says(NOTE), () => void streams.close(), DONE],
+      client: [know, post, end],
+      sees: [primer, 1, 'result', 'end']
     })
-    for (let i = 0; i < 3; i++) await ended(served.call())
-    const response = await ended(served.call())
-    const again = await served.again(response)
-    expect(again.messages()).toEqual([result(1, {})])
-    expect(served.streams.stats()).toMatchObject({ live: 1, finished: 1, evictions: 3 })
-  })
+  )
+
+  const call = [post, end]
+  conversation(
+    'is kept with what it was answered, though there is room for hardly anything',
+    beside({
+      options: { maxStreams: 2 },
+      endpoint: [head, DONE],
+      client: [
+        ...[...call, ...call, ...call, ...call, ...again],
+        counts({ live: 1, finished: 1, evictions: 3 })
+      ],
+      sees: [1, 2, 3, 4, 5].flatMap(() => [primer, 'result', 'end'])
+    })
+  )
 })

@@ -4,119 +4,87 @@
 import { describe, expect, it } from '@jest/globals'
 import compression from 'compression'
 import express from 'express'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { listen } from '../../helpers/listen.js'
-import { callTool, ended, get, headersFor, notification, post, result } from '../../helpers/mcp.js'
+import { callTool, ended, get, post as send, result } from '../../helpers/mcp.js'
 import type { OpenStream } from '../../helpers/open-stream.js'
 import { streamUrl } from '../../helpers/serve.js'
+import { end, post } from '../../helpers/talk/client.js'
+import { conversation, type Wire } from '../../helpers/talk/index.js'
 import { createStreams, FRAMEWORKS, type Middleware, type Mount } from '../mounting/frameworks.js'
 import { exchange, expectSameBytes, requestHead, requestOf } from '../mounting/on-the-wire.js'
+import { at, codeOf, ends, head } from './script.js'
+import { blockOf, HEADERS, NODE, note, SSE, SSE_TYPE } from './setup.js'
 
-type Write = (res: ServerResponse, req: IncomingMessage) => unknown
+type Write = (res: ServerResponse) => unknown
 
-const SSE = 'text/event-stream'
-const SSE_TYPE = { 'Content-Type': SSE }
-const HEADERS = { ...headersFor({ version: '2025-11-25' }), 'accept-encoding': 'gzip' }
-const MESSAGES = [
-  notification('notifications/message', { level: 'info', data: 'grün €😀' }),
-  result(1, {})
-]
-const [NOTE, RESULT] = MESSAGES.map(
-  message => `event: message\ndata: ${JSON.stringify(message)}\n\n`
-) as [string, string]
+const GZIP = { ...HEADERS, 'accept-encoding': 'gzip' }
+const MESSAGES = [note('grün €😀'), result(1, {})]
+const [NOTE, RESULT] = MESSAGES.map(blockOf) as [string, string]
+const BODY = NOTE + RESULT
+const LENGTH = { 'Content-Length': Buffer.byteLength(BODY) }
+const PAIRS = [
+  ['Content-Type', SSE],
+  ['X-Own', '1'],
+  ['X-Own', '2']
+] as unknown as string[]
 
-/** Heads, each with the body behind it. */
+const typed = (res: ServerResponse) => res.setHeader('Content-Type', SSE)
+
+/** Heads; where one has not ended its response, the body stands behind it. */
 const HEADS: Record<string, Write> = {
-  'writeHead(status) after setHeader': res =>
-    res
-      .setHeader('Content-Type', SSE)
-      .writeHead(200)
-      .end(NOTE + RESULT),
-  'writeHead(status, object)': res =>
-    res.writeHead(200, { ...SSE_TYPE, 'X-Own': '1' }).end(NOTE + RESULT),
-  'writeHead(status, message)': res =>
-    res
-      .setHeader('Content-Type', SSE)
-      .writeHead(200, 'Fine')
-      .end(NOTE + RESULT),
-  'writeHead(status, message, object)': res =>
-    res.writeHead(200, 'Fine', SSE_TYPE).end(NOTE + RESULT),
-  'writeHead(status, flat list)': res =>
-    res.writeHead(200, ['Content-Type', SSE, 'X-Own', '1']).end(NOTE + RESULT),
-  'writeHead(status, message, flat list)': res =>
-    res.writeHead(200, 'Fine', ['Content-Type', SSE]).end(NOTE + RESULT),
-  'a status as text': res => res.writeHead('200' as unknown as number, SSE_TYPE).end(NOTE + RESULT),
+  'writeHead(status) after setHeader': res => typed(res).writeHead(200),
+  'writeHead(status, object)': res => res.writeHead(200, { ...SSE_TYPE, 'X-Own': '1' }),
+  'writeHead(status, message)': res => typed(res).writeHead(200, 'Fine'),
+  'writeHead(status, message, object)': res => res.writeHead(200, 'Fine', SSE_TYPE),
+  'writeHead(status, flat list)': res => res.writeHead(200, ['Content-Type', SSE, 'X-Own', '1']),
+  'writeHead(status, message, flat list)': res => res.writeHead(200, 'Fine', ['Content-Type', SSE]),
+  'a status as text': res => res.writeHead('200' as unknown as number, SSE_TYPE),
   'a status message as a property': res => {
     res.statusMessage = 'Fine'
-    res.writeHead(200, SSE_TYPE).end(NOTE + RESULT)
+    res.writeHead(200, SSE_TYPE)
   },
-  'header names in other cases': res =>
-    res.writeHead(200, { 'CONTENT-type': SSE, 'x-OWN': '1' }).end(NOTE + RESULT),
-  'numbers and lists as values': res =>
-    res
-      .writeHead(200, {
-        ...SSE_TYPE,
-        'X-Number': 1,
-        'X-List': ['a', 'b'],
-        'Set-Cookie': ['a=1', 'b=2']
-      })
-      .end(NOTE + RESULT),
+  'header names in other cases': res => res.writeHead(200, { 'CONTENT-type': SSE, 'x-OWN': '1' }),
+  'numbers and lists as values': res => {
+    const lists = { 'X-List': ['a', 'b'], 'Set-Cookie': ['a=1', 'b=2'] }
+    res.writeHead(200, { ...SSE_TYPE, 'X-Number': 1, ...lists })
+  },
   'a header that is set twice': res => {
     res.setHeader('Content-Type', 'application/json').setHeader('X-Own', 'first')
     res.setHeader('X-Own', 'second')
-    res.writeHead(200, { 'content-type': SSE, 'x-own': 'third' }).end(NOTE + RESULT)
+    res.writeHead(200, { 'content-type': SSE, 'x-own': 'third' })
   },
   'a header that is taken back': res => {
     res.setHeader('X-Own', '1').removeHeader('x-own')
-    res.writeHead(200, SSE_TYPE).end(NOTE + RESULT)
+    res.writeHead(200, SSE_TYPE)
   },
   setHeaders: res =>
-    res
-      .setHeaders(new Headers({ 'content-type': SSE, 'x-own': '1' }))
-      .writeHead(200)
-      .end(NOTE + RESULT),
+    res.setHeaders(new Headers({ 'content-type': SSE, 'x-own': '1' })).writeHead(200),
   appendHeader: res =>
-    res
-      .appendHeader('Content-Type', SSE)
-      .appendHeader('X-Own', '1')
-      .appendHeader('X-Own', '2')
-      .end(NOTE + RESULT),
-  'an implicit head before a write': res => {
-    res.setHeader('Content-Type', SSE).write(NOTE)
-    res.end(RESULT)
-  },
-  'an implicit head before an end': res => res.setHeader('Content-Type', SSE).end(NOTE + RESULT),
+    res.appendHeader('Content-Type', SSE).appendHeader('X-Own', '1').appendHeader('X-Own', '2'),
+  'an implicit head before a write': res => typed(res).write(NOTE) && res.end(RESULT),
+  'an implicit head before an end': typed,
   'flushHeaders first': res => {
-    res.setHeader('Content-Type', SSE).flushHeaders()
+    typed(res).flushHeaders()
     res.write(NOTE)
     res.end(RESULT)
   },
-  'flushHeaders after writeHead': res => {
-    res.writeHead(200, SSE_TYPE).flushHeaders()
-    res.end(NOTE + RESULT)
-  },
+  'flushHeaders after writeHead': res => res.writeHead(200, SSE_TYPE).flushHeaders(),
   'a head, and the body a tick later': async res => {
     res.writeHead(200, SSE_TYPE)
-    await new Promise(resolve => setImmediate(resolve))
+    await setImmediate()
     res.write(NOTE)
-    await new Promise(resolve => setImmediate(resolve))
+    await setImmediate()
     res.end(RESULT)
   },
-  'a content-length': res =>
-    res
-      .writeHead(200, { ...SSE_TYPE, 'Content-Length': Buffer.byteLength(NOTE + RESULT) })
-      .end(NOTE + RESULT),
+  'a content-length': res => res.writeHead(200, { ...SSE_TYPE, ...LENGTH }),
   'a content-length by setHeader': res =>
-    res
-      .setHeader('content-length', Buffer.byteLength(NOTE + RESULT))
-      .writeHead(200, SSE_TYPE)
-      .end(NOTE + RESULT),
-  'a charset': res =>
-    res.writeHead(200, { 'Content-Type': `${SSE}; charset=utf-8` }).end(NOTE + RESULT),
-  'a content type in capitals': res =>
-    res.writeHead(200, { 'Content-Type': 'Text/Event-Stream' }).end(NOTE + RESULT),
+    res.setHeader('content-length', LENGTH['Content-Length']).writeHead(200, SSE_TYPE),
+  'a charset': res => res.writeHead(200, { 'Content-Type': `${SSE}; charset=utf-8` }),
+  'a content type in capitals': res => res.writeHead(200, { 'Content-Type': 'Text/Event-Stream' }),
   'an encoding that is none': res =>
-    res.writeHead(200, { ...SSE_TYPE, 'Content-Encoding': 'identity' }).end(NOTE + RESULT),
+    res.writeHead(200, { ...SSE_TYPE, 'Content-Encoding': 'identity' }),
   'cork and uncork': res => {
     res.cork()
     res.writeHead(200, SSE_TYPE)
@@ -127,101 +95,71 @@ const HEADS: Record<string, Write> = {
   },
   'early hints first': res => {
     res.writeEarlyHints({ link: '</style.css>; rel=preload; as=style' })
-    res.writeHead(200, SSE_TYPE).end(NOTE + RESULT)
+    res.writeHead(200, SSE_TYPE)
   }
 }
 
 /** Node itself, or `on-headers`, makes something else of these where a header was set before. */
 const BARE_HEADS: Record<string, Write> = {
-  'writeHead(status, undefined, object)': res =>
-    res.writeHead(200, undefined, SSE_TYPE).end(NOTE + RESULT),
+  'writeHead(status, undefined, object)': res => res.writeHead(200, undefined, SSE_TYPE),
   'writeHead(status, flat list) with a name twice': res =>
-    res.writeHead(200, ['Content-Type', SSE, 'X-Own', '1', 'X-Own', '2']).end(NOTE + RESULT),
-  'writeHead(status, list of pairs)': res => res.writeHead(200, PAIRS).end(NOTE + RESULT),
-  'writeHead(status, message, list of pairs)': res =>
-    res.writeHead(200, 'Fine', PAIRS).end(NOTE + RESULT)
+    res.writeHead(200, ['Content-Type', SSE, 'X-Own', '1', 'X-Own', '2']),
+  'writeHead(status, list of pairs)': res => res.writeHead(200, PAIRS),
+  'writeHead(status, message, list of pairs)': res => res.writeHead(200, 'Fine', PAIRS)
 }
 
-const PAIRS = [
-  ['Content-Type', SSE],
-  ['X-Own', '1'],
-  ['X-Own', '2']
-] as unknown as string[]
+const { 'app.use': inExpress } = FRAMEWORKS['Express 5']
+const compress = compression({ threshold: 0 }) as Middleware
 
 const APPS: Record<string, Mount> = {
-  Express: FRAMEWORKS['Express 5']['app.use'],
+  Express: inExpress,
   'Express with x-powered-by disabled': chain =>
     express()
       .disable('x-powered-by')
       .use('/mcp', ...chain),
-  'node:http': FRAMEWORKS['node:http']['a chain of its own'],
-  'compression behind us': ([streams, ...chain]) =>
-    FRAMEWORKS['Express 5']['app.use']([
-      streams!,
-      compression({ threshold: 0 }) as Middleware,
-      ...chain
-    ]),
-  'compression in front of us': chain =>
-    FRAMEWORKS['Express 5']['app.use']([compression({ threshold: 0 }) as Middleware, ...chain])
+  'node:http': NODE,
+  'compression behind us': ([streams, ...chain]) => inExpress([streams!, compress, ...chain]),
+  'compression in front of us': chain => inExpress([compress, ...chain])
 }
 
-/**
- * What a stream changes of a head: these are ours, or follow from the length that nobody knows any
- * more.
- */
-const CHANGED = new Set([
-  'link',
-  'cache-control',
-  'x-accel-buffering',
-  'content-length',
-  'transfer-encoding',
-  'date',
-  'connection',
-  'keep-alive'
-])
+/** What a stream changes of a head: ours, or of the length that nobody knows any more. */
+const CHANGED =
+  /^(?:link|cache-control|x-accel-buffering|content-length|transfer-encoding|date|connection|keep-alive)$/i
 
-function keptHeaders({ rawHeaders }: OpenStream): string[] {
-  const kept: string[] = []
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (!CHANGED.has(rawHeaders[i]!.toLowerCase()))
-      kept.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`)
-  }
-  return kept
-}
+const keptHeaders = ({ rawHeaders }: OpenStream): string[] =>
+  rawHeaders.flatMap((name, i) =>
+    i % 2 === 1 || CHANGED.test(name) ? [] : `${name}: ${rawHeaders[i + 1]}`
+  )
 
 const NEXT: Middleware = (_req, _res, next) => next()
 
-/**
- * The response of the endpoint, without the middleware and with it; its stream, read again by its
- * URL, has the same messages.
- */
-async function both(mount: Mount, write: Write): Promise<[bare: OpenStream, ours: OpenStream]> {
-  const endpoint: Middleware = (req, res) => write(res, req)
-  const [bare, ours] = await Promise.all(
-    [NEXT, createStreams()].map(async streams => {
-      const { url } = await listen(mount([streams, endpoint]))
-      const response = await ended(post(`${url}/mcp`, callTool(1, 'any'), HEADERS))
-      if (streams === NEXT) return response
-      const again = await ended(get(streamUrl(response, `${url}/mcp`), HEADERS))
-      expect(again.messages()).toEqual(MESSAGES)
-      return response
-    })
-  )
-  return [bare!, ours!]
+/** What the endpoint gives, without the middleware and with it; then its stream, read again. */
+async function both(mount: Mount, write: Write): Promise<OpenStream[]> {
+  const endpoint: Middleware = async (_req, res) => {
+    const writing = write(res)
+    // In the tick of its head.
+    if (writing instanceof Promise) await writing
+    if (!res.writableEnded) res.end(BODY)
+  }
+  const bare = await listen(mount([NEXT, endpoint]))
+  const ours = await listen(mount([createStreams(), endpoint]))
+  const call = ({ url }: { url: string }) => ended(send(`${url}/mcp`, callTool(1, 'any'), GZIP))
+  const [without, response] = [await call(bare), await call(ours)]
+  return [without, response, await ended(get(streamUrl(response, `${ours.url}/mcp`), GZIP))]
 }
 
 describe.each(Object.entries(APPS))('with %s', (name, mount) => {
   const heads = { ...HEADS, ...(name === 'node:http' && BARE_HEADS) }
 
   it.each(Object.entries(heads))('%s', async (_name, write) => {
-    const [bare, ours] = await both(mount, write)
+    const [bare, ours, again] = (await both(mount, write)) as [OpenStream, OpenStream, OpenStream]
     expect(ours.response.statusMessage).toBe(bare.response.statusMessage)
     // Compressed by the neighbour, for want of us.
     if (bare.headers['content-encoding'] !== 'gzip') {
       expect(keptHeaders(ours)).toEqual(keptHeaders(bare))
       expect(bare.messages()).toEqual(MESSAGES)
     }
-    expect(ours.messages()).toEqual(MESSAGES)
+    expect([ours.messages(), again.messages()]).toEqual([MESSAGES, MESSAGES])
     expect(ours.ending).toBe('end')
     expect(ours.blocks[0]).toMatchObject({
       id: expect.stringMatching(/^[\w-]{21}\.r1\.0\.1$/),
@@ -238,38 +176,38 @@ describe.each(Object.entries(APPS))('with %s', (name, mount) => {
 })
 
 describe('the headers of a stream', () => {
-  const { 'node:http': onNode } = APPS
+  const OURS = '<STREAM>; rel="stream"'
+  const linkOf = ({ response }: Wire) =>
+    String(response.headers.link).replace(/\?stream=[\w-]{21}/, 'STREAM')
 
-  it.each([
-    ['none', undefined, /^<\?stream=[\w-]{21}>; rel="stream"$/],
-    ['one', '</a>; rel="next"', /^<\/a>; rel="next", <\?stream=[\w-]{21}>; rel="stream"$/],
-    [
-      'a list',
-      ['</a>; rel="next"', '</b>; rel=x'],
-      /^<\/a>; rel="next", <\/b>; rel=x, <\?stream=[\w-]{21}>; rel="stream"$/
-    ]
-  ])('Link is added to what is there: %s', async (_name, link, expected) => {
-    for (const write of [
-      (res: ServerResponse) =>
-        res.writeHead(200, { ...SSE_TYPE, ...(link !== undefined && { Link: link }) }),
-      (res: ServerResponse) =>
-        (link === undefined ? res : res.setHeader('link', link)).writeHead(200, SSE_TYPE)
-    ]) {
-      const [, ours] = await both(onNode!, res => write(res).end(NOTE + RESULT))
-      expect(ours.headers['link']).toMatch(expected)
-    }
-  })
+  conversation.each<[string, string | string[] | undefined, string]>([
+    ['none', undefined, OURS],
+    ['one', '</a>; rel="next"', `</a>; rel="next", ${OURS}`],
+    ['a list', ['</a>; rel="next"', '</b>; rel=x'], `</a>; rel="next", </b>; rel=x, ${OURS}`]
+  ])('Link is added to what is there: %s', (_what, link, expected) => ({
+    app: at(NODE),
+    endpoint: [
+      [({ res }) => res.writeHead(200, { ...SSE_TYPE, ...(link && { Link: link }) }), ends(BODY)],
+      [({ res }) => link && res.setHeader('link', link), head, ends(BODY)]
+    ],
+    client: [post, end, post, end],
+    then: ({ wires }) => expect(wires.map(linkOf)).toEqual([expected, expected])
+  }))
 
-  it.each([
+  conversation.each<[string, string | undefined, string]>([
     ['none', undefined, 'no-cache, no-transform'],
     ['no-cache', 'no-cache', 'no-cache, no-transform'],
     ['others', 'private,max-age=0', 'private, max-age=0, no-cache, no-transform'],
     ['all, in another case', 'No-Transform, NO-CACHE', 'No-Transform, NO-CACHE']
-  ])('Cache-Control is added to what is there: %s', async (_name, value, expected) => {
-    const headers = { ...SSE_TYPE, ...(value !== undefined && { 'cache-control': value }) }
-    const [, ours] = await both(onNode!, res => res.writeHead(200, headers).end(NOTE + RESULT))
-    expect(ours.headers['cache-control']).toBe(expected)
-  })
+  ])('Cache-Control is added to what is there: %s', (_what, value, expected) => ({
+    app: at(NODE),
+    endpoint: [
+      ({ res }) => res.writeHead(200, { ...SSE_TYPE, ...(value && { 'cache-control': value }) }),
+      ends(BODY)
+    ],
+    client: [post, end],
+    then: ({ response }) => expect(response.headers['cache-control']).toBe(expected)
+  }))
 })
 
 describe('a head that Node would refuse', () => {
@@ -284,14 +222,14 @@ describe('a head that Node would refuse', () => {
       res.writeHead(200, SSE_TYPE).writeHead(200, SSE_TYPE),
     'a second writeHead later': async res => {
       res.writeHead(200, SSE_TYPE).flushHeaders()
-      await new Promise(resolve => setImmediate(resolve))
+      await setImmediate()
       res.writeHead(200)
     },
     'setHeader after the head, in the same tick': res =>
       res.writeHead(200, SSE_TYPE).setHeader('X-Own', '1'),
     'setHeader after the head, later': async res => {
       res.writeHead(200, SSE_TYPE).flushHeaders()
-      await new Promise(resolve => setImmediate(resolve))
+      await setImmediate()
       res.setHeader('X-Own', '1')
     },
     'setHeader after a write': res => {
@@ -301,46 +239,45 @@ describe('a head that Node would refuse', () => {
   }
 
   it.each(Object.entries(FAULTY))(
-    '%s: the same error, where the endpoint can catch it',
+    '%s: the same error, where it can be caught',
     async (_name, write) => {
-      const codes: unknown[] = []
-      const endpoint: Middleware = async (req, res) => {
+      const seen: unknown[] = []
+      const endpoint: Middleware = async (_req, res) => {
         try {
-          await write(res, req)
-          codes.push('none')
+          await write(res)
+          seen.push('none')
         } catch (error) {
-          codes.push((error as NodeJS.ErrnoException).code)
+          seen.push(codeOf(error))
         }
         if (!res.headersSent) res.writeHead(500, 'Failed')
         res.end()
       }
       for (const streams of [NEXT, createStreams()]) {
-        const { url } = await listen(APPS['node:http']!([streams, endpoint]))
-        const response = await ended(post(`${url}/mcp`, callTool(1, 'any'), HEADERS))
-        codes.push(response.status)
+        const { url } = await listen(NODE([streams, endpoint]))
+        seen.push((await ended(send(`${url}/mcp`, callTool(1, 'any'), GZIP))).status)
       }
-      expect(codes.slice(2)).toEqual(codes.slice(0, 2))
-      expect(codes[0]).not.toBe('none')
+      expect(seen.slice(2)).toEqual(seen.slice(0, 2))
+      expect(seen[0]).toMatch(/^ERR_/)
     }
   )
 })
 
 it('a status and a status message that are set after writeHead are not sent, and stay set', async () => {
-  const seen: unknown[][] = []
+  const seen: unknown[] = []
+  const endpoint: Middleware = async (_req, res) => {
+    res.writeHead(200, SSE_TYPE)
+    seen.push(res.statusCode, res.statusMessage)
+    Object.assign(res, { statusCode: 500, statusMessage: 'Late' })
+    await setImmediate()
+    seen.push(res.statusCode, res.statusMessage)
+    res.end(BODY)
+  }
   for (const streams of [NEXT, createStreams()]) {
-    const endpoint: Middleware = async (_req, res) => {
-      res.writeHead(200, SSE_TYPE)
-      const atHead = [res.statusCode, res.statusMessage]
-      Object.assign(res, { statusCode: 500, statusMessage: 'Late' })
-      await new Promise(resolve => setImmediate(resolve))
-      seen.push([atHead, res.statusCode, res.statusMessage])
-      res.end(NOTE + RESULT)
-    }
-    const { port } = await listen(APPS['node:http']!([streams, endpoint]))
-    const text = await exchange(port, requestOf(callTool(1, 'any'), { headers: HEADERS }))
+    const { port } = await listen(NODE([streams, endpoint]))
+    const text = await exchange(port, requestOf(callTool(1, 'any'), { headers: GZIP }))
     expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
   }
-  expect(seen).toEqual([seen[0], seen[0]])
+  expect(seen).toEqual([200, 'OK', 500, 'Late', 200, 'OK', 500, 'Late'])
 })
 
 describe('an event stream that is none of ours', () => {
@@ -359,11 +296,11 @@ describe('an event stream that is none of ours', () => {
   }
 
   it.each(Object.entries(UNTOUCHED))('%s: the same bytes', async (_name, write) => {
-    const endpoint: Middleware = (req, res) => write(res, req)
-    for (const mount of [APPS['node:http']!, APPS['Express']!]) {
+    const endpoint: Middleware = (_req, res) => write(res)
+    for (const mount of [NODE, APPS['Express']!]) {
       await expectSameBytes(
         streams => mount([...streams, endpoint]),
-        requestOf(callTool(1, 'any'), { headers: HEADERS })
+        requestOf(callTool(1, 'any'), { headers: GZIP })
       )
     }
   })
@@ -373,7 +310,7 @@ describe('an event stream that is none of ours', () => {
     const sends = ['PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH'].map(method =>
       requestOf(undefined, { method })
     )
-    await expectSameBytes(streams => APPS['node:http']!([...streams, endpoint]), ...sends)
+    await expectSameBytes(streams => NODE([...streams, endpoint]), ...sends)
   })
 })
 
@@ -396,7 +333,7 @@ describe('the head of a request', () => {
         expect(req.rawHeaders).toEqual(expect.arrayContaining(['X-Own', '1', 'x-own', '2']))
         res.writeHead(405).end()
       }
-      const { port } = await listen(APPS['node:http']!([createStreams(), endpoint]))
+      const { port } = await listen(NODE([createStreams(), endpoint]))
       const headers = {
         'X-Own': '1',
         'LAST-event-ID': cursor,
@@ -411,11 +348,11 @@ describe('the head of a request', () => {
 
 describe('the connection', () => {
   it('goes on after a stream, for the next request', async () => {
-    const endpoint: Middleware = (_req, res) => res.writeHead(200, SSE_TYPE).end(NOTE + RESULT)
-    const { port } = await listen(APPS['node:http']!([createStreams(), endpoint]))
+    const endpoint: Middleware = (_req, res) => res.writeHead(200, SSE_TYPE).end(BODY)
+    const { port } = await listen(NODE([createStreams(), endpoint]))
     const body = JSON.stringify(callTool(1, 'any'))
     const headers = {
-      ...HEADERS,
+      ...GZIP,
       'Content-Type': 'application/json',
       'Content-Length': String(body.length)
     }
@@ -429,8 +366,8 @@ describe('the connection', () => {
   })
 
   it('of a client at HTTP/1.0 carries a stream too', async () => {
-    const endpoint: Middleware = (_req, res) => res.writeHead(200, SSE_TYPE).end(NOTE + RESULT)
-    const { port } = await listen(APPS['node:http']!([createStreams(), endpoint]))
+    const endpoint: Middleware = (_req, res) => res.writeHead(200, SSE_TYPE).end(BODY)
+    const { port } = await listen(NODE([createStreams(), endpoint]))
     const head = 'GET /mcp HTTP/1.0\r\nHost: localhost\r\nMCP-Protocol-Version: 2025-11-25\r\n\r\n'
     const text = await exchange(port, socket => socket.write(head))
     expect(text).toMatch(/^Link: <\?stream=[\w-]{21}>; rel="stream"\r$/m)

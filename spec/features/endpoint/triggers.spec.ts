@@ -66,21 +66,20 @@ function answerTo(message: Json): Json {
   })
 }
 
-const PLAIN: Sent = { body: callTool(1, 'any') }
+const CALL = callTool(1, 'any')
+const bodies = (...messages: unknown[]): Sent[] => messages.map(body => ({ body }))
+const PLAIN: Sent = { body: CALL }
 const LONG = 'x'.repeat(1025)
 
 describe('a feature', () => {
-  it('that declares no triggers is asked about each request', async () => {
-    const { ask } = await asking()
-    expect(await ask(PLAIN)).toEqual(HOOKS)
-    expect(await ask({})).toEqual(['byHead', 'beforeEndpoint', 'rewrite'])
-    expect(await ask({ method: 'DELETE' })).toEqual(['byHead', 'beforeEndpoint', 'rewrite'])
-  })
-
-  it('that declares an empty set of them is asked about none', async () => {
-    const { ask } = await asking({})
-    for (const sent of [PLAIN, {}, { method: 'DELETE' }, { query: '?a=b', ...PLAIN }])
-      expect(await ask(sent)).toEqual([])
+  it.each<[string, Triggers | undefined, about: string[]]>([
+    ['no triggers is asked about each request', undefined, ['byHead', 'beforeEndpoint', 'rewrite']],
+    ['an empty set of them is asked about none', {}, []]
+  ])('that declares %s', async (_what, triggers, about) => {
+    const { ask } = await asking(triggers)
+    for (const sent of [PLAIN, { query: '?a=b', ...PLAIN }])
+      expect(await ask(sent)).toEqual(about.length > 0 ? HOOKS : [])
+    for (const sent of [{}, { method: 'DELETE' }]) expect(await ask(sent)).toEqual(about)
   })
 
   const special: [string, Triggers, Sent[], Sent[]][] = [
@@ -103,30 +102,26 @@ describe('a feature', () => {
     [
       'a method of JSON-RPC',
       { methods: ['tools/list'] },
-      [{ body: request(1, 'tools/list') }, { body: notification('tools/list') }],
+      bodies(request(1, 'tools/list'), notification('tools/list')),
       [PLAIN, {}]
     ],
     [
       'a member of params',
       { params: ['special'] },
-      [null, false, 1, {}].map(special => ({ body: request(1, 'x', { special }) })),
-      [PLAIN, { body: request(1, 'x', { arguments: { special: 1 }, _meta: { special: 1 } }) }]
+      bodies(...[null, false, 1, {}].map(special => request(1, 'x', { special }))),
+      bodies(CALL, request(1, 'x', { arguments: { special: 1 }, _meta: { special: 1 } }))
     ],
     [
       'a member of _meta',
       { meta: ['special'] },
-      [{ body: request(1, 'x', { _meta: { special: null } }) }],
-      [
-        PLAIN,
-        { body: request(1, 'x', { special: 1 }) },
-        { body: request(1, 'x', { _meta: 'special' }) }
-      ]
+      bodies(request(1, 'x', { _meta: { special: null } })),
+      bodies(CALL, request(1, 'x', { special: 1 }), request(1, 'x', { _meta: 'special' }))
     ],
     [
       'an answer',
       { traits: ['answers'] },
-      [{ body: result(1, {}) }, { body: { jsonrpc: '2.0', id: 1, error: { code: 1 } } }],
-      [PLAIN, { body: { jsonrpc: '2.0', id: 1 } }]
+      bodies(result(1, {}), { jsonrpc: '2.0', id: 1, error: { code: 1 } }),
+      bodies(CALL, { jsonrpc: '2.0', id: 1 })
     ],
     [
       'an id that is too long',
@@ -184,20 +179,9 @@ describe('an instance of which all parts are asked about each request', () => {
 })
 
 const METHODS = [
-  'tools/call',
-  'tools/list',
-  'ping',
-  'server/discover',
-  'resources/list',
-  'resources/stream',
-  'stream/resume',
-  'stream/poll',
-  'stream/poll/all',
-  'tasks/get',
-  'tasks/result',
-  'tasks/list',
-  'subscriptions/listen',
-  'notifications/cancelled'
+  ...['tools/call', 'tools/list', 'ping', 'server/discover', 'resources/list', 'resources/stream'],
+  ...['stream/resume', 'stream/poll', 'stream/poll/all', 'tasks/get', 'tasks/result', 'tasks/list'],
+  ...['subscriptions/listen', 'notifications/cancelled']
 ]
 /** Stands for what an instance has given last. */
 const LAST = '<last>'
@@ -267,25 +251,11 @@ const messages = fc.oneof(
 const requests: fc.Arbitrary<Sent> = fc
   .record({
     method: fc.constantFrom(
-      'POST',
-      'POST',
-      'POST',
-      'POST',
-      'GET',
-      'HEAD',
-      'DELETE',
-      'PUT',
-      'OPTIONS'
+      ...['POST', 'POST', 'POST', 'POST', 'GET', 'HEAD', 'DELETE', 'PUT', 'OPTIONS']
     ),
     query: fc.constantFrom(
-      '',
-      '',
-      '',
-      `?stream=${LAST_STREAM}`,
-      '?stream=x',
-      '?download=V1StGXR8_Z5jdHi6B-myT',
-      '?a=%zz',
-      '?%73tream=x'
+      ...['', '', '', `?stream=${LAST_STREAM}`, '?stream=x', '?a=%zz', '?%73tream=x'],
+      '?download=V1StGXR8_Z5jdHi6B-myT'
     ),
     body: fc.oneof(
       { weight: 8, arbitrary: messages },

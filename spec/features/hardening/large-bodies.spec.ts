@@ -98,6 +98,16 @@ describe('a batch of too many parts', () => {
     expect(last.text).toBe('data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n')
     expect(streams.stats()).toMatchObject({ live: 0, finished: 0, bytes: 0 })
   })
+
+  it('passes soon, as no more is read of it, where it was parsed in front', async () => {
+    const asked = times(100_000, '{"jsonrpc":"2.0","id":1,"method":"a"}')
+    const { last, streams } = await send(`[${asked}]`, {
+      inFront: [express.json({ limit: '4mb' })],
+      script: ({ res }) => void res.end('whatever')
+    })
+    expect(last.text).toBe('whatever')
+    expect(streams.stats()).toMatchObject({ live: 0, finished: 0, bytes: 0 })
+  })
 })
 
 // A call has three levels of its own, and a few values and members.

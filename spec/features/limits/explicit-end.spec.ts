@@ -2,12 +2,13 @@
 // nobody else is touched.
 
 import { describe, expect } from '@jest/globals'
+import express, { type RequestHandler } from 'express'
 import type { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { happenings } from '../../helpers/happenings.js'
 import { callTool, cancelled, request as requestOf } from '../../helpers/mcp.js'
 import { cancel, closed, counts, cut, drop, end, go } from '../../helpers/talk/client.js'
 import { on, post, request, resume, send, take, turn } from '../../helpers/talk/client.js'
-import { hold, leave, note, refuse, result } from '../../helpers/talk/endpoint.js'
+import { hold, leave, note, result } from '../../helpers/talk/endpoint.js'
 import { conversation, primer, upTo, type Talk } from '../../helpers/talk/index.js'
 
 const CALLS = { endpoint: [note(1), hold, result] }
@@ -266,11 +267,13 @@ describe('the end of a session', () => {
   conversation(
     'is not a DELETE that the endpoint refuses, another method that it does not know, or a stranger',
     {
-      endpoint: [
-        (call, run) =>
-          call.req.method === 'PUT' ? refuse(404)(call, run) : run.perform(CALLS.endpoint)
-      ],
-      deletes: [({ res }) => res.writeHead(isRefusing ? 405 : 200).end()],
+      ...CALLS,
+      app: (streams, endpoint) =>
+        express()
+          .use('/mcp', streams)
+          .delete('/mcp', (_, res) => void res.status(isRefusing ? 405 : 200).end())
+          .put('/mcp', (_, res) => void res.status(404).end())
+          .all('/mcp', endpoint as RequestHandler),
       headers: { 'mcp-session-id': 'a' },
       auth: 'me',
       client: [

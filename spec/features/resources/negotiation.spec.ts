@@ -33,6 +33,10 @@ const WAYS: Record<string, (call: RawCall, text: string) => unknown> = {
     write(`event: message\ndata: ${text}\n\n`)
     res.end()
   },
+  'an event whose head Node makes': ({ res }, text) => {
+    res.setHeader('Content-Type', 'text/event-stream')
+    res.end(`event: message\ndata: ${text}\n\n`)
+  },
   'an event with a length': ({ res }, text) => {
     const body = `event: message\ndata: ${text}\n\n`
     res

@@ -5,7 +5,7 @@ import { request, result } from '../../helpers/mcp.js'
 import { arrived, closed, cut, end, go, meanwhile, send } from '../../helpers/talk/client.js'
 import { hold, json, note, resultIs, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, primer } from '../../helpers/talk/index.js'
-import { report, tokens } from './setup.js'
+import { report, tokens, tokensOf } from './setup.js'
 
 const hints = {
   report: { typical: 30_000, max: 120_000 },
@@ -64,7 +64,7 @@ describe('resumeTokens.hints', () => {
   conversation('are in a list that is collected with tokens, too', {
     ...tokens({ hints, methods: ['tools/list'] }),
     endpoint: [hold, json({ tools: TOOLS })],
-    client: [list(1, null), go, talk => list(2, talk.tokens()[0])(talk)],
+    client: [list(1, null), go, talk => list(2, tokensOf(talk)[0])(talk)],
     sees: [
       ...['json', result(1, { tools: [], _meta: expect.anything() })],
       ...['json', result(2, { tools: HINTED })]

@@ -5,7 +5,7 @@ import { callTool, initialize, request, result } from '../../helpers/mcp.js'
 import { closed, end, go, meanwhile, on, post, send } from '../../helpers/talk/client.js'
 import { hold, json, named, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation } from '../../helpers/talk/index.js'
-import { given, plain, report, TEXT, tokens } from './setup.js'
+import { given, plain, report, TEXT, tokens, tokensOf } from './setup.js'
 
 const ALWAYS = tokens({ offer: 'always' })
 const ALL = tokens({ offer: 'always', methods: 'all' })
@@ -23,7 +23,7 @@ describe('where tokens are always offered', () => {
       meanwhile(
         send(talk => ({
           ...message,
-          params: { ...params, _meta: { resumeToken: talk.tokens()[0] } }
+          params: { ...params, _meta: { resumeToken: tokensOf(talk)[0] } }
         }))
       ),
       ...[go, end]

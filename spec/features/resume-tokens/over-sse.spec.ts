@@ -5,11 +5,11 @@ import { once } from 'node:events'
 import { currentStream } from '../../../lib/index.js'
 import { notification, result } from '../../helpers/mcp.js'
 import { answer, cut, end, go, meanwhile } from '../../helpers/talk/client.js'
-import { on, post, reply, resume, take, type Word } from '../../helpers/talk/client.js'
+import { on, reply, resume, take, type Word } from '../../helpers/talk/client.js'
 import { asks, emit, hold, note, open } from '../../helpers/talk/endpoint.js'
 import { noteOf, resultIs, turn, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, play, primer, type Talk } from '../../helpers/talk/index.js'
-import { given, PATIENT, report, TEXT, tokens } from './setup.js'
+import { given, PATIENT, postWithToken, report, TEXT, tokens } from './setup.js'
 
 /** Messages that no wire takes without a reader: 20 MB. */
 const MOST = 400
@@ -19,7 +19,7 @@ const progress = (n: number): Line => emit(step('a', n))
 const meta = { progressToken: 'a' }
 /** Comes back with a token, and waits. */
 const again = (id: number, token: number, more: object = {}): Word =>
-  meanwhile(post({ id, token, wait: PATIENT, ...more }))
+  meanwhile(postWithToken({ id, token, wait: PATIENT, ...more }))
 const isOpen: Word = ({ response }) => expect(response.ending).toBeUndefined()
 const types = ({ wires }: Talk) =>
   wires.map(({ response }) => String(response.headers['content-type']))
@@ -82,7 +82,7 @@ describe('a request for a token whose endpoint answers with an event stream', ()
     ...tokens({}, { handoff: 'never' }),
     endpoint: [asks('q'), hold, resultIs(TEXT)],
     client: [
-      ...[post({ token: null }), take(2), () => new Promise(done => setTimeout(done, 150))],
+      ...[postWithToken, take(2), () => new Promise(done => setTimeout(done, 150))],
       ...[isOpen, go, end]
     ],
     sees: [primer, 'asks q', result(1, TEXT), 'end']
@@ -117,7 +117,7 @@ describe('a request for a token whose endpoint answers with an event stream', ()
     client: [
       ...[report, again(2, 1), go, end],
       // Its client has gone; another process has the token.
-      ...[post({ id: 3, token: 1, wait: 20 }), end, answer('q'), end]
+      ...[postWithToken({ id: 3, token: 1, wait: 20 }), end, answer('q'), end]
     ],
     // It is not held by a question that has been answered.
     sees: [
@@ -133,7 +133,7 @@ describe('a request for a token whose endpoint answers with an event stream', ()
     {
       ...{ ...tokens({ after: PATIENT }, { handoff: 'never' }), session: 'one' },
       endpoint: [asks('q'), hold, part, hold],
-      client: [post({ token: null }), take(2), go, reply('q'), on(0, end)],
+      client: [postWithToken, take(2), go, reply('q'), on(0, end)],
       sees: [...[primer, 'asks q', result(1, { ...TEXT, _meta: expect.anything() }), 'end', '202']]
     }
   )
@@ -144,7 +144,7 @@ describe('a request for a token whose endpoint answers with an event stream', ()
       ...{ ...tokens({}, { maxStreamBytes: 100_000 }), version: '2026-07-28' },
       endpoint: [note(0), hold, resultIs(TEXT)],
       client: [
-        post({ token: null, wait: PATIENT }),
+        postWithToken({ wait: PATIENT }),
         async ({ call: { emit, res }, response }) => {
           response.pause()
           // The wire takes some of it. A pause that is none on a busy machine ends this early, and
@@ -174,7 +174,7 @@ describe('a stream that answers a request with a token', () => {
     ...tokens(),
     endpoint: [progress(1), hold, resultIs(TEXT)],
     client: [
-      ...[post({ token: null, wait: PATIENT, meta }), take(2), cut, go],
+      ...[postWithToken({ wait: PATIENT, meta }), take(2), cut, go],
       ...[resume({ after: null }), end]
     ],
     sees: [primer, step('a', 1), primer, step('a', 1), result(1, TEXT), 'end'],
@@ -187,7 +187,7 @@ describe('a stream that answers a request with a token', () => {
   ])('%s', (_what, prefer) => ({
     ...{ ...tokens(), version: '2026-07-28', prefer },
     endpoint: [progress(1), turn, resultIs(TEXT)],
-    client: [post({ token: null, wait: PATIENT, meta }), end],
+    client: [postWithToken({ wait: PATIENT, meta }), end],
     sees: [...(prefer ? [primer] : []), step('a', 1), result(1, TEXT), 'end'],
     then: ({ response: { headers } }) =>
       expect(String(headers.link).includes('stream=')).toBe(prefer !== undefined)

@@ -15,7 +15,7 @@ import { send, take, type Word } from '../../helpers/talk/client.js'
 import { destroy, hold, json, leave, note } from '../../helpers/talk/endpoint.js'
 import { noteOf, refuse, resultIs, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, play, primer, talk } from '../../helpers/talk/index.js'
-import { given, PATIENT, plain, report, TEXT, tokens } from './setup.js'
+import { given, PATIENT, plain, postWithToken, report, TEXT, tokens } from './setup.js'
 
 const SLOW = { ...tokens(), endpoint: [hold, json(TEXT)] }
 const AT_ONCE = tokens({ after: 5000 })
@@ -243,7 +243,7 @@ describe('a call whose client reads nothing', () => {
     const { call, response, run } = await play({
       ...{ ...tokens({}, { maxStreamBytes: 100_000 }), version: '2026-07-28' },
       endpoint: [note(0), hold, resultIs(TEXT)],
-      client: [post({ token: null, wait: PATIENT })]
+      client: [postWithToken({ wait: PATIENT })]
     })
     response.pause()
     while (call.emit(noteOf(1, 20_000))) await new Promise(setImmediate)

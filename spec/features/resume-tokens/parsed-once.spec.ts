@@ -8,7 +8,7 @@ import { arrived, end, go, meanwhile } from '../../helpers/talk/client.js'
 import { emit, hold, json, resultIs } from '../../helpers/talk/endpoint.js'
 import { conversation } from '../../helpers/talk/index.js'
 import { answer, begin, send, serveTasks } from '../tasks/setup.js'
-import { PATIENT, report, tokens } from './setup.js'
+import { PATIENT, report, tokens, tokensOf } from './setup.js'
 
 const result = (words: string) => ({ content: [{ type: 'text', text: words }] })
 
@@ -49,7 +49,7 @@ describe('a call with resume tokens', () => {
   conversation('for who comes back with a token', {
     ...tokens(),
     endpoint: [hold, json(result('the answer'))],
-    client: [report, watch, go, talk => report({ token: talk.tokens()[0], wait: PATIENT })(talk)],
+    client: [report, watch, go, talk => report({ token: tokensOf(talk)[0], wait: PATIENT })(talk)],
     then: ({ response }) => {
       expect(counted()[2]).toBe(1)
       expect(response.text).toContain('the answer')

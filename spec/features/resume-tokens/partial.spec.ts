@@ -8,7 +8,7 @@ import { sleep } from '../../helpers/sleep.js'
 import { go, meanwhile, on, end, type Word } from '../../helpers/talk/client.js'
 import { hold, json, resultIs, turn, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, type Talk } from '../../helpers/talk/index.js'
-import { plain, report, TEXT, tokens } from './setup.js'
+import { plain, report, TEXT, tokens, tokensOf } from './setup.js'
 
 const SLOW = tokens({ after: 5000 })
 const page = (n: number) => ({ content: [{ type: 'text', text: `page ${n}` }] })
@@ -106,7 +106,7 @@ describe('currentStream().partial', () => {
   }))
 
   const collect: Word = async talk => {
-    for (let n = 1; talk.tokens().length === n; n++) await report({ id: 2, token: n })(talk)
+    for (let n = 1; tokensOf(talk).length === n; n++) await report({ id: 2, token: n })(talk)
   }
   const texts = (talk: Talk): (string | undefined)[] =>
     talk
@@ -156,7 +156,7 @@ describe('currentStream() of a call with tokens', () => {
     hears: ['tools/call'],
     then: talk => {
       expect(stream.signal.aborted).toBe(false)
-      expect(stream.id).not.toBe(talk.tokens()[0])
+      expect(stream.id).not.toBe(tokensOf(talk)[0])
     }
   })
 })

@@ -2,10 +2,10 @@
 
 import { describe, expect, jest } from '@jest/globals'
 import { callTool, request, result, type RequestId } from '../../helpers/mcp.js'
-import { closed, counts, end, go, send, type Call, type Word } from '../../helpers/talk/client.js'
+import { closed, counts, end, go, send, type Word } from '../../helpers/talk/client.js'
 import { hold, json } from '../../helpers/talk/endpoint.js'
 import { conversation, type Talk } from '../../helpers/talk/index.js'
-import { given, plain, report, TEXT, tokens } from './setup.js'
+import { given, plain, report, TEXT, tokens, tokensOf, type TokenCall } from './setup.js'
 
 /** Fakes what passes on its own: the clock, not the timers that servers run by. */
 const inAnHour = (hours: number): Word =>
@@ -21,7 +21,7 @@ const refusal = (id: RequestId | null, reason: string) => ({
 const refused = (reason: string, id: RequestId | null = 2) => ['json', refusal(id, reason)]
 const DONE = ['json', result(2, TEXT)]
 const SLOW = { ...tokens(), endpoint: [hold, json(TEXT)] }
-const resume = (more: Call = {}): Word => report({ id: 2, token: 1, ...more })
+const resume = (more: TokenCall = {}): Word => report({ id: 2, token: 1, ...more })
 const ONCE = ['tools/call']
 const withToken = (id: unknown, resumeToken: string) => {
   const { params, ...call } = callTool(1, 'any')
@@ -88,7 +88,7 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
   })
 
   const both = { ...mine, ...one }
-  const elsewhere = ({ url }: Talk): Call[] => [
+  const elsewhere = ({ url }: Talk): TokenCall[] => [
     ...[{ ...both, auth: 'theirs' }, { ...both, session: 'two' }, mine],
     { ...both, url: `${url}/other` }
   ]
@@ -119,7 +119,7 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
   })
 
   const at =
-    (path: string, word: (more: Call) => Word): Word =>
+    (path: string, word: (more: TokenCall) => Word): Word =>
     async talk =>
       word({ url: talk.url + path })(talk)
   conversation('of another path, and not of another query', {
@@ -132,7 +132,7 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
     ...{ ...SLOW, ...tokens({ methods: ['tools/call', 'other'] }) },
     client: [
       report,
-      ...[send(talk => ({ ...withToken(2, talk.tokens()[0]!), method: 'other' })), end]
+      ...[send(talk => ({ ...withToken(2, tokensOf(talk)[0]!), method: 'other' })), end]
     ],
     sees: [...given(1), ...refused('method-changed')],
     hears: ONCE
@@ -186,7 +186,10 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
 
   conversation('in a batch, with all its requests', {
     ...SLOW,
-    client: [report, ...[send(talk => [withToken(2, talk.tokens()[0]!), callTool(3, 'any')]), end]],
+    client: [
+      report,
+      ...[send(talk => [withToken(2, tokensOf(talk)[0]!), callTool(3, 'any')]), end]
+    ],
     sees: [...given(1), ...refused('token-in-batch'), refusal(3, 'token-in-batch')],
     hears: ONCE
   })
@@ -212,7 +215,7 @@ describe('a request with a token is refused, and does not reach the endpoint,', 
     ...{ ...SLOW, ...tokens({}, { allowedOrigins: ['https://app.example'] }) },
     client: [
       ...[report, resume(evil), resume({ token: 'x', ...evil })],
-      ...[send(talk => [withToken(2, talk.tokens()[0]!), withToken(2, 'x')], evil), end],
+      ...[send(talk => [withToken(2, tokensOf(talk)[0]!), withToken(2, 'x')], evil), end],
       resume({ origin: 'https://app.example' })
     ],
     sees: [
@@ -239,7 +242,7 @@ describe('parameters of two requests count as the same', () => {
         report({ args: { year: 1, parts }, meta: { a: 1, b: 2, progressToken: 1 } }),
         send(talk => ({
           ...request(2, 'tools/call', {
-            _meta: { resumeToken: talk.tokens()[0], progressToken: 2, b: 2, a: 1 },
+            _meta: { resumeToken: tokensOf(talk)[0], progressToken: 2, b: 2, a: 1 },
             ...{ arguments: { parts: { a: [2], b: 1 }, year: 1 }, name: 'any' }
           })
         })),

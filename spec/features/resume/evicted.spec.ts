@@ -8,11 +8,12 @@ import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
 import { callTool, eventId, result as resultOf, type RequestId } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { cut, end, go, listen, on, post, resume, take } from '../../helpers/talk/client.js'
-import { hold, leave, note, notes, open, result, slowly } from '../../helpers/talk/endpoint.js'
+import { hold, leave, note, notes, open, result, turn } from '../../helpers/talk/endpoint.js'
 import { conversation, primer, upTo, type Talk } from '../../helpers/talk/index.js'
 
 const SENT = 100
-const KEPT = [open, slowly(1, SENT, 200), hold, note(SENT + 1), hold, result]
+const NOTES = upTo(SENT).flatMap(n => [note(n, 200), turn])
+const KEPT = [open, ...NOTES, hold, note(SENT + 1), hold, result]
 /** A live call of which the oldest events had to go, and that a client follows. */
 const evicted = (id: RequestId = 1) => ({
   endpoint: KEPT,

@@ -3,10 +3,10 @@
 
 import { describe, expect } from '@jest/globals'
 import { cut, end, go, on, post, resume, take, WAYS } from '../../helpers/talk/client.js'
-import { hold, note, notes, open, result, slowly, turn } from '../../helpers/talk/endpoint.js'
+import { hold, note, notes, open, result, turn } from '../../helpers/talk/endpoint.js'
 import { conversation, primer, upTo, type Talk } from '../../helpers/talk/index.js'
 
-const oneConnection = (talk: Talk): void => expect(talk.connections()).toBe(1)
+const oneConnection = (talk: Talk): void => expect(talk.stats().connections).toBe(1)
 
 describe.each(WAYS)('a newer connection, by %s,', (_name, by) => {
   conversation(
@@ -42,7 +42,7 @@ describe.each(WAYS)('a newer connection, by %s,', (_name, by) => {
     client: [
       ...[post, take(2), ...upTo(7).map(() => resume({ by, after: 1 }))],
       ...upTo(5).map(n => on(n - 1, end)),
-      talk => expect(talk.connections()).toBe(3),
+      talk => expect(talk.stats().connections).toBe(3),
       ...[go, on(5, end), on(6, end), end]
     ],
     sees: [
@@ -78,7 +78,7 @@ describe('a connection whose client does not read', () => {
 
   conversation('is taken over without waiting for the bytes in its buffers', {
     // More than the sockets between the two hold.
-    endpoint: [open, hold, slowly(1, COUNT, SIZE), hold, result],
+    endpoint: [open, hold, ...upTo(COUNT).flatMap(n => [note(n, SIZE), turn]), hold, result],
     options: { maxStreamBytes: 2 ** 26 },
     client: [
       ...[post, take(1), cut({ by: 'silence' }), go, resume({ after: null }), go, end],

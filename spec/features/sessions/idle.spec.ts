@@ -5,184 +5,155 @@ import { describe, expect, it } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { DecisionMessage } from '../../../lib/index.js'
-import { sessions } from '../../../lib/features/sessions/index.js'
 import { cluster } from '../../helpers/backplane/cluster.js'
-import { sdkV1Stateful } from '../../helpers/endpoints/sdk-v1.js'
-import { forgetfulEndpoint, type ForgetfulEndpoint } from '../../helpers/endpoints/forgetful.js'
-import { closeLater } from '../../helpers/listen.js'
+import { closeLater } from '../../helpers/close-all.js'
 import { gate } from '../../helpers/gate.js'
-import { until } from '../../helpers/happenings.js'
-import { callTool, del, ended, get, initializeSession, post, request } from '../../helpers/mcp.js'
-import { serve } from '../../helpers/serve.js'
+import { headersFor, initializeSession } from '../../helpers/mcp.js'
 import { sleep } from '../../helpers/sleep.js'
+import { counts, cut, end, go, listen, meanwhile } from '../../helpers/talk/client.js'
+import { on, post, request, until, wait, type Word } from '../../helpers/talk/client.js'
+import { hold, open, result } from '../../helpers/talk/endpoint.js'
+import { conversation, type Talk } from '../../helpers/talk/index.js'
+import { forgetfulEndpoint } from './forgetful.js'
+import { ANSWERED, ANSWERED_ANEW, BEGIN, forgetful, handlerOf, has, list } from './setup.js'
+import { surviving, VERSION } from './setup.js'
 
 const IDLE = 5000
-const OPTIONS = { sessions: sessions({ secret: 'a secret of this spec', idle: IDLE }) }
-const VERSION = '2025-11-25'
-const AUTH = { Authorization: 'Bearer one' }
-
-async function begun(
-  endpoint: ForgetfulEndpoint | ReturnType<typeof sdkV1Stateful> = forgetfulEndpoint(),
-  inFront: RequestHandler[] = [],
-  options: object = OPTIONS
-) {
-  const { url, streams } = await serve(endpoint, options, inFront)
-  const { headers } = await initializeSession(url, VERSION, AUTH)
-  const mine: Record<string, string> = { ...headers, ...AUTH }
-  const ask = () => ended(post(url, request(1, 'tools/list'), mine))
-  const counts = () => {
-    const { idled, revivals } = streams.stats()
-    return [idled, revivals]
-  }
-  return { url, streams, headers: mine, ask, counts }
-}
-
-const deletes = ({ requests }: ForgetfulEndpoint) =>
-  requests.filter(({ req }) => req.method === 'DELETE')
+const IDLING = { ...surviving({ idle: IDLE }), auth: 'one' }
+const WORLD = { ...IDLING, ...forgetful() }
+/** Its client begins another one. */
+const another: Word = ({ url }) =>
+  initializeSession(url, VERSION, headersFor({ auth: IDLING.auth }))
+const isIdled = until(talk => talk.stats().idled === 1)
+const isDelete = ({ method }: { method: string }): boolean => method === 'DELETE'
 
 describe('an idle session', () => {
-  it('is ended at the endpoint, and its client notices nothing', async () => {
-    const endpoint = forgetfulEndpoint()
-    const { ask, counts, streams } = await begun(endpoint)
-    expect((await ask()).status).toBe(200)
-    await sleep(IDLE - 1000)
-    expect((await ask()).status).toBe(200)
-    await sleep(IDLE - 1000)
-    expect([endpoint.known.size, ...counts()]).toEqual([1, 0, 0])
-    expect(streams.stats().remembered).toBeGreaterThan(0)
-    await until(() => endpoint.known.size === 0)
-    await until(() => counts()[0] === 1)
-    expect(streams.stats().remembered).toBe(0)
-    const methods = endpoint.log().length
-    expect((await ask()).status).toBe(200)
-    expect(endpoint.log().slice(methods)).toEqual([
-      'initialize',
-      'notifications/initialized',
-      'tools/list'
-    ])
-    expect([endpoint.known.size, ...counts()]).toEqual([1, 1, 1])
+  conversation('is ended at the endpoint, and its client notices nothing', {
+    ...WORLD,
+    client: [
+      ...[list, wait(IDLE - 1000), list, wait(IDLE - 1000)],
+      ...[has(1), counts({ idled: 0, revivals: 0 })],
+      (talk: Talk) => expect(talk.stats().remembered).toBeGreaterThan(0),
+      ...[isIdled, has(0), counts({ remembered: 0 }), list, has(1)]
+    ],
+    sees: [...ANSWERED, ...ANSWERED, ...ANSWERED_ANEW],
+    hears: ['tools/list', 'tools/list', 'DELETE', ...BEGIN, 'tools/list'],
+    counts: { idled: 1, revivals: 1 }
   })
 
-  it('is ended through all that stands in front, in the name of its client', async () => {
-    const endpoint = forgetfulEndpoint()
-    const seen: unknown[] = []
-    const guard: RequestHandler = (req, _res, next) => {
-      if (req.method === 'DELETE')
-        seen.push([
-          req.headers.authorization,
-          req.headers['mcp-session-id'],
-          req.headers['mcp-protocol-version'],
-          req.originalUrl,
-          req.ip
-        ])
-      next()
-    }
-    const { headers, counts } = await begun(endpoint, [guard])
-    await until(() => counts()[0] === 1)
-    expect(seen).toEqual([
-      [AUTH.Authorization, headers['mcp-session-id'], VERSION, '/mcp', expect.any(String)]
-    ])
+  const seen: unknown[] = []
+  const guard: RequestHandler = (req, _res, next) => {
+    const { authorization, ...headers } = req.headers
+    const names = [headers['mcp-session-id'], headers['mcp-protocol-version']]
+    if (isDelete(req)) seen.push([authorization, ...names, req.originalUrl, req.ip])
+    next()
+  }
+  conversation('is ended through all that stands in front, in the name of its client', {
+    ...{ ...WORLD, inFront: [guard] },
+    client: [isIdled],
+    then: ({ headers }) =>
+      expect(seen).toEqual([
+        ['Bearer one', headers['mcp-session-id'], VERSION, '/mcp', expect.any(String)]
+      ])
   })
 
-  it('of an SDK server frees it', async () => {
-    const endpoint = sdkV1Stateful()
-    const { url, headers, counts } = await begun(endpoint)
-    await ended(post(url, callTool(1, 'count', { n: 1 }), headers))
-    await until(() => counts()[0] === 1)
-    expect(endpoint.sessions.size).toBe(0)
-    expect((await ended(post(url, callTool(2, 'count', { n: 1 }), headers))).text).toContain(
-      '"result"'
-    )
-    expect([endpoint.sessions.size, ...counts()]).toEqual([1, 1, 1])
+  conversation('of an SDK server frees it', {
+    ...{ ...IDLING, server: 'SDK v1' },
+    endpoint: [result],
+    client: [post, end, isIdled, has(0), post, end, has(1)],
+    sees: [...ANSWERED, ...ANSWERED_ANEW],
+    counts: { idled: 1, revivals: 1 }
   })
 
-  it('is none while a call runs, or a listen channel is open', async () => {
-    const open = gate()
-    const endpoint = forgetfulEndpoint({
-      answer: async call => {
-        if (call.req.method === 'GET') return call.open()
-        await open.opened
-        call.result()
-      }
-    })
-    const options = { ...OPTIONS, resumeInterval: { min: 1, max: 1 } }
-    const { url, headers, counts } = await begun(endpoint, [], options)
-    const call = ended(post(url, callTool(1, 'any'), headers))
-    await sleep(2 * IDLE)
-    const channel = await get(url, headers)
-    open.open()
-    expect((await call).status).toBe(200)
-    await sleep(2 * IDLE)
-    expect([endpoint.known.size, ...counts()]).toEqual([1, 0, 0])
-    // Its stream is over when its client has stayed away for too long.
-    channel.destroy()
-    await until(() => counts()[0] === 1)
-    expect(endpoint.known.size).toBe(0)
+  conversation('is none while a call runs, or a listen channel is open', {
+    ...WORLD,
+    options: { ...WORLD.options, resumeInterval: { min: 1, max: 1 } },
+    endpoint: [
+      [hold, result],
+      [open, hold]
+    ],
+    client: [
+      ...[meanwhile(post), wait(2 * IDLE), listen, go({ run: 0 }), on(0, end), wait(2 * IDLE)],
+      // Its stream is over when its client has stayed away for too long.
+      ...[has(1), counts({ idled: 0, revivals: 0 }), cut, isIdled, has(0)]
+    ],
+    sees: ANSWERED
   })
 
-  it('is over when its client ends it, and the endpoint hears nothing of it', async () => {
-    const endpoint = forgetfulEndpoint()
-    const { url, headers, ask, counts } = await begun(endpoint)
-    await until(() => counts()[0] === 1)
-    expect((await ended(del(url, headers))).status).toBe(204)
-    expect([deletes(endpoint).length, (await ask()).status, ...counts()]).toEqual([1, 404, 1, 0])
+  conversation('is over when its client ends it, and the endpoint hears nothing of it', {
+    ...WORLD,
+    client: [isIdled, request('DELETE'), end, list],
+    sees: ['204', '404'],
+    hears: ['DELETE', 'tools/list'],
+    counts: { idled: 1, revivals: 0 }
   })
 
-  it('is ended once by us or its client', async () => {
-    const endpoint = forgetfulEndpoint()
-    const { url, headers, counts } = await begun(endpoint)
-    expect((await ended(del(url, headers))).status).toBe(200)
-    await sleep(2 * IDLE)
-    expect([deletes(endpoint).length, ...counts()]).toEqual([1, 0, 0])
+  conversation('is ended once by us or its client', {
+    ...WORLD,
+    client: [request('DELETE'), end, wait(2 * IDLE)],
+    sees: ['empty'],
+    hears: ['DELETE'],
+    counts: { idled: 0, revivals: 0 }
   })
 
-  it('waits with what comes while it is being ended', async () => {
-    const held = gate()
-    const endpoint = forgetfulEndpoint()
-    const slow: RequestHandler = (req, _res, next) =>
-      req.method === 'DELETE' ? void held.opened.then(() => next()) : next()
-    const { ask, counts } = await begun(endpoint, [slow])
-    await sleep(IDLE + 500)
-    const answer = ask()
-    await sleep(1000)
-    held.open()
-    expect((await answer).status).toBe(200)
-    expect(counts()).toEqual([1, 1])
+  const held = gate()
+  const slow: RequestHandler = (req, _res, next) =>
+    isDelete(req) ? void held.opened.then(() => next()) : next()
+  conversation('waits with what comes while it is being ended', {
+    ...{ ...WORLD, inFront: [slow] },
+    client: [wait(IDLE + 500), meanwhile(list), wait(1000), () => held.open(), end],
+    sees: ANSWERED_ANEW,
+    counts: { idled: 1, revivals: 1 }
   })
 
-  it('that has to make room is ended at once', async () => {
-    const endpoint = forgetfulEndpoint()
-    const { url, streams } = await begun(endpoint, [], { ...OPTIONS, maxStreams: 2 })
-    for (let n = 0; n < 3; n++) await initializeSession(url, VERSION, AUTH)
-    await until(() => streams.stats().idled === 2)
-    expect(endpoint.known.size).toBe(2)
+  let newest: string | undefined
+  conversation('that has to make room is ended at once', {
+    ...WORLD,
+    options: { ...WORLD.options, maxStreams: 2 },
+    client: [
+      ...[another, another, another],
+      talk => (newest = [...handlerOf(talk).known].at(-1)),
+      ...[until(talk => talk.stats().idled === 2), has(2)]
+    ],
+    then: talk => expect(handlerOf(talk).known).toContain(newest)
   })
 
   it('is left alone by an instance that does not see all of its requests', async () => {
     const endpoint = forgetfulEndpoint()
-    const { members } = await cluster(() => endpoint, OPTIONS, { sessions: 'local' }, 2)
+    const { members } = await cluster(() => endpoint, IDLING.options, { sessions: 'local' }, 2)
     await initializeSession(members[0]!.url, VERSION)
     await sleep(2 * IDLE)
-    expect(deletes(endpoint)).toEqual([])
+    expect(endpoint.log()).not.toContain('DELETE')
   })
 })
 
 describe('an endpoint that does not take DELETE', () => {
-  it.each([405, 404])('(%d) is left alone, and that is said once', async status => {
-    const lines: string[] = []
+  const lines: string[] = []
+  const watch = (): void => {
     const listener = (message: unknown) => void lines.push((message as DecisionMessage).line)
+    lines.length = 0
     subscribe('mcp-streams:decision', listener)
     closeLater(() => unsubscribe('mcp-streams:decision', listener))
-    const endpoint = forgetfulEndpoint()
-    const refusing: RequestHandler = (req, res, next) =>
-      req.method === 'DELETE' ? void res.writeHead(status).end() : next()
-    const { url, ask, counts } = await begun(endpoint, [refusing])
-    await initializeSession(url, VERSION, AUTH)
-    await sleep(2 * IDLE)
-    expect(endpoint.known.size).toBe(2)
-    expect((await ask()).status).toBe(200)
-    await sleep(2 * IDLE)
-    expect([endpoint.known.size, ...counts()]).toEqual([2, 0, 0])
-    expect(lines.filter(line => line.includes('does not take DELETE'))).toHaveLength(1)
+  }
+  conversation.each([405, 404])('(%d) is left alone, and that is said once', status => {
+    let deletes = 0
+    let before: number
+    const refusing: RequestHandler = (req, res, next) => {
+      if (!isDelete(req)) return next()
+      deletes++
+      res.writeHead(status).end()
+    }
+    return {
+      ...{ ...WORLD, inFront: [refusing] },
+      client: [
+        ...[watch, another, wait(2 * IDLE), has(2), () => (before = deletes)],
+        ...[list, wait(2 * IDLE), has(2)],
+        // Another status than 405 may be about this session.
+        () => expect(deletes - before).toBe(status === 405 ? 0 : 1),
+        () => expect(lines.filter(line => line.includes('does not take DELETE'))).toHaveLength(1)
+      ],
+      sees: ANSWERED,
+      counts: { idled: 0, revivals: 0 }
+    }
   })
 })

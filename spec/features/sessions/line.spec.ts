@@ -4,7 +4,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { request as httpRequest } from 'node:http'
 import { sessions } from '../../../lib/features/sessions/index.js'
-import { forgetfulEndpoint } from '../../helpers/endpoints/forgetful.js'
+import { forgetfulEndpoint } from './forgetful.js'
 import { gate } from '../../helpers/gate.js'
 import { until } from '../../helpers/happenings.js'
 import { ended, initializeSession, post, request } from '../../helpers/mcp.js'

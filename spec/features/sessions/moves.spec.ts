@@ -1,148 +1,65 @@
 // Sessions that move while calls still run where they were: each request, answer and listen channel
 // finds the instance that it is for, at whichever moment it comes.
 
-import { describe, expect, it } from '@jest/globals'
-import { sessions } from '../../../lib/features/sessions/index.js'
-import { cluster } from '../../helpers/backplane/cluster.js'
-import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
+import { describe, expect } from '@jest/globals'
 import { gate } from '../../helpers/gate.js'
-import { until } from '../../helpers/happenings.js'
-import { callTool, ended, get, initializeSession, post, request } from '../../helpers/mcp.js'
-import type { OpenStream } from '../../helpers/open-stream.js'
-import { streamUrl } from '../../helpers/serve.js'
+import { request } from '../../helpers/mcp.js'
+import { arrived, end, go, listen, meanwhile, on } from '../../helpers/talk/client.js'
+import { post, resume, take, turn, until, type Word } from '../../helpers/talk/client.js'
+import { asks, emit, hold, open, result } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, upTo } from '../../helpers/talk/index.js'
+import { answers, ASKED_ELSEWHERE, ASKED_FIRST, askedOn, gone } from './several.js'
+import { haveLeft, heard, leaves, runsAt, served, several, wakeAll } from './several.js'
 
-const options = { sessions: sessions({ secret: 'a secret of this spec' }), retry: 100 }
-const VERSION = '2025-11-25'
-/** Longer than a spec: nothing here ends because the time for closing is up. */
-const drain = 600_000
-
-/** Each endpoint knows the session that it has begun; calls and channels are for the spec. */
-async function begun(size = 3) {
-  const endpoints = Array.from({ length: size }, (_, i) => {
-    const session = `session-${i}`
-    return rawEndpoint(
-      ({ req, res, message, result }) => {
-        if (req.headers['mcp-session-id'] !== session) res.writeHead(404).end()
-        else if (message?.method === 'ping') result()
-      },
-      { session }
-    )
-  })
-  const { members } = await cluster(i => endpoints[i]!, options, {}, size)
-  const urls = members.map(({ url }) => url)
-  const { headers } = await initializeSession(urls[0]!, VERSION)
-  // An instance that has had no request begins nothing for others.
-  for (const url of urls.slice(1)) await initializeSession(url, VERSION)
-  const inSession = (i: number) => endpoints[i]!.calls.filter(isIn(`session-${i}`))
-  return {
-    members,
-    urls,
-    headers,
-    /** The nth call in the session at an endpoint, from 1. */
-    async nth(i: number, n: number): Promise<RawCall> {
-      const calls = () => inSession(i).filter(({ message }) => message?.method === 'tools/call')
-      await until(() => calls().length >= n)
-      return calls()[n - 1]!
-    },
-    async listening(i: number): Promise<RawCall> {
-      const channel = () => inSession(i).find(({ req }) => req.method === 'GET')
-      await until(() => channel() !== undefined)
-      return channel()!
-    },
-    close: (i: number) => members[i]!.streams.close({ drain }),
-    call: (i: number, id: number, more = {}) =>
-      post(urls[i]!, callTool(id, 'any'), { ...headers, ...more }),
-    answer: (i: number, id: unknown) =>
-      ended(post(urls[i]!, { jsonrpc: '2.0', id, result: {} }, headers)),
-    /** The ids of the requests to which an endpoint has got answers. */
-    answers: (i: number): unknown[] =>
-      endpoints[i]!.requests.flatMap(({ message }) =>
-        message?.method === undefined && message?.result !== undefined ? [message.id] : []
-      )
-  }
-}
-
-const isIn =
-  (session: string) =>
-  ({ req }: RawCall): boolean =>
-    req.headers['mcp-session-id'] === session
-
-const ask = ({ emit }: RawCall, id = 0): unknown => emit(request(id, 'elicitation/create', {}))
-
-const askedIn = async (stream: OpenStream): Promise<unknown> => {
-  const { data } = await stream.next(block => block.data?.includes('elicitation') === true)
-  return JSON.parse(data!).id
-}
-
-/** Opens a call at the first instance, which asks. */
-async function asking(all: Awaited<ReturnType<typeof begun>>) {
-  const opened = all.call(0, 1)
-  const call = await all.nth(0, 1)
-  ask(call)
-  const stream = await opened
-  return { call, stream, id: await askedIn(stream) }
-}
-
-/** A request that goes through an instance, and runs where the session is now. */
-async function served(all: Awaited<ReturnType<typeof begun>>, at: number, by: number, id: number) {
-  const opened = all.call(at, id)
-  const call = await all.nth(by, 1)
-  call.result()
-  expect((await ended(opened)).messages()).toMatchObject([{ id }])
-}
+const ASKING = [asks(0), hold, result]
+const HELD = [open, hold, result]
+const hasLink: Word = ({ response }) => expect(response.headers.link).toContain('rel="stream"')
+const DONE = [result]
+const CHANGED = [primer, 'tools/list_changed']
 
 describe('an answer in a session that has moved', () => {
-  it('finds the call that has asked, also where the session has moved twice', async () => {
-    const all = await begun(4)
-    const { call, stream, id } = await asking(all)
-    const closed = all.close(0)
-    await served(all, 1, 1, 2)
-    // Nothing runs there, so that it is gone before the first one.
-    await all.close(1)
-    await served(all, 2, 2, 3)
-    expect((await all.answer(3, id)).status).toBe(202)
-    expect((await all.answer(2, id)).status).toBe(202)
-    expect([2, 3].map(i => all.answers(i))).toEqual([[], []])
-    expect(all.answers(0)).toEqual([0, 0])
-    call.result()
-    await ended(stream)
-    await closed
-    // Those that have left are not asked any more.
-    const next = all.call(3, 4)
-    const later = await all.nth(2, 2)
-    ask(later)
-    expect((await all.answer(3, await askedIn(await next))).status).toBe(202)
-    expect(all.answers(2)).toEqual([0])
-    later.result()
+  conversation('finds the call that has asked, also where the session has moved twice', {
+    ...several(4),
+    endpoint: [ASKING, DONE, DONE, ASKING],
+    client: [
+      ...[wakeAll, post, take(3), leaves(0), ...served(2, 1, 1)],
+      // Nothing runs there, so that it is gone before the first one.
+      ...[gone(1), ...served(3, 2, 2)],
+      ...[answers(0, 3), answers(0, 2), heard([0, 0], [], [], [])],
+      ...[go({ run: 0 }), on(0, end), haveLeft],
+      // Those that have left are not asked any more.
+      ...[answers(0, 3), heard([0, 0], [], [0], [])],
+      ...[post({ id: 4, at: 3 }), take(3), runsAt(2), answers(6, 3)],
+      ...[heard([0, 0], [], [0, 6], []), go, on(6, end)]
+    ],
+    sees: [
+      ...ASKED_FIRST,
+      ...[...CHANGED, 'result of 2', 'end', ...CHANGED, 'result of 3', 'end', '202', '202'],
+      ...['202', primer, 'ping', ASKED_ELSEWHERE, 'result of 4', 'end', '202']
+    ]
   })
 
-  it('finds a call of the second of three instances by way of a fourth', async () => {
-    const all = await begun(4)
-    const { call, stream } = await asking(all)
-    const closed = [all.close(0)]
-    // As its session has moved there, its id says who has asked.
-    const opened = all.call(1, 2)
-    const later = await all.nth(1, 1)
-    ask(later)
-    const second = await opened
-    const id = await askedIn(second)
-    closed.push(all.close(1))
-    await served(all, 2, 2, 3)
-    expect((await all.answer(3, id)).status).toBe(202)
-    expect([0, 1, 2].map(all.answers)).toEqual([[], [0], []])
-    for (const one of [call, later]) one.result()
-    for (const one of [stream, second]) await ended(one)
-    await Promise.all(closed)
+  conversation('finds a call of the second of three instances by way of a fourth', {
+    ...several(4),
+    endpoint: [ASKING, ASKING, DONE],
+    client: [
+      ...[wakeAll, post, take(3), leaves(0)],
+      // As its session has moved there, its id says who has asked.
+      ...[post({ id: 2, at: 1 }), take(4), runsAt(1), leaves(1), ...served(3, 2, 2)],
+      ...[answers(1, 3), heard([], [1], [], [])],
+      ...[go({ run: 0 }), go({ run: 1 }), on(0, end), on(1, end), haveLeft]
+    ],
+    sees: [
+      ...[...ASKED_FIRST, ...CHANGED, 'ping', ASKED_ELSEWHERE, 'result of 2', 'end'],
+      ...[...CHANGED, 'result of 3', 'end', '202']
+    ]
   })
 
-  it('finds it where others knew of the move before the instance that has the session', async () => {
-    const all = await begun()
-    const { call, id } = await asking(all)
-    const closed = all.close(0)
-    // The second one has claimed the session, and does not know it yet.
-    const { backplane } = all.members[1]!
-    const known = gate()
-    const isClaimed = gate()
+  const known = gate()
+  const isClaimed = gate()
+  /** The second one claims the session, and does not know it before `known` opens. */
+  const claimsSlowly: Word = ({ members }) => {
+    const backplane = members[1]!.backplane!
     const { command } = backplane
     backplane.command = async one => {
       const said = await command.call(backplane, one)
@@ -151,107 +68,90 @@ describe('an answer in a session that has moved', () => {
       await known.opened
       return said
     }
-    const first = all.call(1, 2)
-    await isClaimed.opened
-    const second = all.call(2, 3)
-    // It has come there, and waits.
-    await until(() => all.members[1]!.streams.stats().backplane!['accepted']! > 0)
-    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
-    known.open()
-    const calls = [await all.nth(1, 1), await all.nth(1, 2)]
-    for (const one of calls) ask(one)
-    const ids = [await askedIn(await first), await askedIn(await second)]
-    expect(ids.every(one => one !== id)).toBe(true)
-    expect((await all.answer(2, id)).status).toBe(202)
-    expect(all.answers(0)).toEqual([0])
-    expect(all.answers(1)).toEqual([])
-    for (const one of [call, ...calls]) one.result()
-    await closed
+  }
+  conversation('finds it where others knew of the move before the instance that has the session', {
+    ...several(),
+    endpoint: ASKING,
+    client: [
+      ...[wakeAll, post, take(3), leaves(0), claimsSlowly],
+      ...[meanwhile(post({ id: 2, at: 1 })), () => isClaimed.opened],
+      meanwhile(post({ id: 3, at: 2 })),
+      // It has come there, and waits.
+      until(({ members }) => members[1]!.streams.stats().backplane!['accepted']! > 0),
+      ...[...upTo(50).map(() => turn), () => known.open(), arrived(3)],
+      until(talk => [1, 2].every(wire => askedOn(talk, wire).length === 1)),
+      talk => {
+        const ids = [1, 2].flatMap(n => askedOn(talk, n))
+        expect(ids).toHaveLength(2)
+        expect(ids).not.toContain(askedOn(talk, 0)[0])
+      },
+      ...[answers(0, 2), heard([0], [], [])],
+      ({ response }) => expect(response.status).toBe(202),
+      ...[go({ run: 0 }), go({ run: 1 }), go({ run: 2 }), haveLeft]
+    ]
   })
 
-  it('finds a call that came before its instance left, and is begun by its endpoint after', async () => {
-    const all = await begun()
-    const opened = all.call(0, 1)
-    const call = await all.nth(0, 1)
-    const closed = all.close(0)
-    await served(all, 1, 1, 2)
-    ask(call)
-    const stream = await opened
-    expect(stream.headers.link).toContain('rel="stream"')
-    expect((await all.answer(1, await askedIn(stream))).status).toBe(202)
-    expect(all.answers(0)).toEqual([0])
-    call.result()
-    expect((await ended(stream)).messages().at(-1)).toMatchObject({ id: 1 })
-    await closed
-  })
+  conversation(
+    'finds a call that came before its instance left, and is begun by its endpoint after',
+    {
+      ...several(),
+      endpoint: [[hold, ...ASKING], DONE],
+      client: [
+        ...[wakeAll, meanwhile(post), arrived(1), leaves(0), ...served(2, 1, 1)],
+        ...[go({ run: 0 }), on(0, take(3), hasLink)],
+        ...[answers(0, 1), heard([0], [], []), go({ run: 0 }), on(0, end), haveLeft]
+      ],
+      sees: [...ASKED_FIRST, ...CHANGED, 'result of 2', 'end', '202']
+    }
+  )
 })
 
 describe('a call that is sent again under its key', () => {
-  it('is found where it runs, by way of any instance, after its session has moved', async () => {
-    const all = await begun()
-    const key = { 'idempotency-key': 'a-key-that-nobody-guesses' }
-    const opened = all.call(0, 1, key)
-    const call = await all.nth(0, 1)
-    call.open()
-    const first = await opened
-    const closed = all.close(0)
-    await served(all, 1, 1, 2)
-    // It takes the place of the first connection, which it may have lost.
-    const again = await all.call(2, 1, key)
-    await first.ended
-    call.result()
-    expect((await ended(again)).messages().at(-1)).toMatchObject({ id: 1, result: {} })
-    await closed
+  const headers = { 'idempotency-key': 'a-key-that-nobody-guesses' }
+  conversation('is found where it runs, by way of any instance, after its session has moved', {
+    ...several(),
+    endpoint: [HELD, DONE],
+    client: [
+      ...[wakeAll, post({ headers }), leaves(0), ...served(2, 1, 1)],
+      // It takes the place of the first connection, which it may have lost.
+      ...[post({ headers, at: 2 }), on(0, end), go({ run: 0 }), end, haveLeft]
+    ],
+    sees: [primer, 'end', ...CHANGED, 'result of 2', 'end', primer, 'result', 'end']
   })
 })
 
 describe('a listen channel of an instance that leaves', () => {
-  const listen = async (all: Awaited<ReturnType<typeof begun>>, i: number) => {
-    const opened = get(all.urls[i]!, all.headers)
-    ;(await all.listening(0)).open()
-    return opened
-  }
-
-  it('goes on where the session is now, by way of any instance', async () => {
-    const all = await begun()
-    const channel = await listen(all, 0)
-    const opened = all.call(0, 1)
-    const call = await all.nth(0, 1)
-    call.open()
-    const closed = all.close(0)
-    expect(await channel.ended).toBe('end')
-    await served(all, 1, 1, 2)
-    // It is asked for where it was, handed back, and asked for again where the session is.
-    const lastEventId = channel.blocks.findLast(({ id }) => id !== undefined)!.id!
-    const again = get(all.urls[2]!, { ...all.headers, 'last-event-id': lastEventId })
-    const next = await all.listening(1)
-    next.emit(request(5, 'ping'))
-    await (await again).next(block => block.data?.includes('ping') === true)
-    call.result()
-    await ended(opened)
-    await closed
+  const CHANNEL = [open, hold]
+  conversation('goes on where the session is now, by way of any instance', {
+    ...several(),
+    endpoint: [CHANNEL, HELD, DONE, [emit(request(5, 'ping')), hold]],
+    client: [
+      ...[wakeAll, listen, post, leaves(0), on(0, end), ...served(2, 1, 1)],
+      // It is asked for where it was, handed back, and asked for again where the session is.
+      ...[on(0, resume({ by: 'endpoint', at: 2 })), take(2), runsAt(1)],
+      ...[go({ run: 1 }), on(1, end), haveLeft]
+    ],
+    sees: [
+      ...[primer, primer, 'end', primer, 'result', 'end'],
+      ...[...CHANGED, 'result of 2', 'end', primer, 'ping']
+    ]
   })
 
-  it('is over at its stream URL, too, for a client that has all of it', async () => {
-    const all = await begun()
-    const channel = await listen(all, 0)
-    const opened = all.call(0, 1)
-    const call = await all.nth(0, 1)
-    call.open()
-    const closed = all.close(0)
-    await channel.ended
-    expect((await ended(get(streamUrl(channel, all.urls[1]!)))).status).toBe(204)
-    call.result()
-    await ended(opened)
-    await closed
+  conversation('is over at its stream URL, too, for a client that has all of it', {
+    ...several(),
+    endpoint: [CHANNEL, HELD],
+    client: [
+      ...[wakeAll, listen, post, leaves(0), on(0, end), on(0, resume({ at: 1, after: null }))],
+      ...[go({ run: 1 }), on(1, end), haveLeft]
+    ],
+    sees: [primer, primer, 'end', primer, 'result', 'end', '204']
   })
 
-  it('ends where its client is connected, also if the other instance says nothing', async () => {
-    const all = await begun()
-    // Its endpoint gives no head.
-    const silent = get(all.urls[1]!, all.headers)
-    await all.listening(0)
-    await all.close(1)
-    expect(await (await silent).ended).toBe('end')
+  conversation('ends where its client is connected, also if the other instance says nothing', {
+    ...several(),
+    // It gives no head.
+    endpoint: [hold],
+    client: [...[wakeAll, meanwhile(listen({ at: 1 })), arrived(1)], ...[leaves(1), end, haveLeft]],
+    then: ({ response }) => expect(response.ending).toBe('end')
   })
 })

@@ -1,381 +1,316 @@
 // A session goes on in a process that has not begun it: with the same secret, and an endpoint that
 // knows nothing of it.
 
-import { describe, expect, it } from '@jest/globals'
-import { sessions } from '../../../lib/features/sessions/index.js'
-import type { McpStreamsOptions } from '../../../lib/index.js'
-import { type OpenResource, resources } from '../../../lib/resources/index.js'
+import { describe, expect } from '@jest/globals'
 import type { RequestHandler } from 'express'
-import { rawEndpoint } from '../../helpers/endpoints/raw.js'
+import { resources } from '../../../lib/resources/index.js'
+import { rawEndpoint, type RawCall } from '../../helpers/endpoints/raw.js'
 import { sdkV1Stateful, type SdkV1Endpoint } from '../../helpers/endpoints/sdk-v1.js'
-import { sdkV2Stateful } from '../../helpers/endpoints/sdk-v2.js'
-import {
-  callTool,
-  del,
-  ended,
-  get,
-  headersFor,
-  initializeSession,
-  notification,
-  post,
-  request
-} from '../../helpers/mcp.js'
-import { serve, streamUrl } from '../../helpers/serve.js'
+import { callTool, initialize, initializeSession, request } from '../../helpers/mcp.js'
+import { sleep } from '../../helpers/sleep.js'
+import { end, listen, post, request as requestBy } from '../../helpers/talk/client.js'
+import { restart, resume, send, take, wait, type Word } from '../../helpers/talk/client.js'
+import { hold, note, refuse, result, type Line } from '../../helpers/talk/endpoint.js'
+import { conversation, primer, upTo, type Talk, type World } from '../../helpers/talk/index.js'
+import { ANSWERED, ANSWERED_ANEW, forget, forgetful, handlerOf, has, keepsItsId } from './setup.js'
+import { list, SECRET, statuses, surviving, together, VERSION } from './setup.js'
 
-const SECRET = 'a secret of this spec'
-const SURVIVING: McpStreamsOptions = { sessions: sessions({ secret: SECRET }) }
-const VERSION = '2025-11-25'
+const SDK = { ...surviving(), server: 'SDK v1' as const }
+/** Another process, of ours and of the endpoint's: nothing is left but the secret. */
+const ANEW: Word[] = [restart, forget]
+const count = (id: number): Word[] => [post({ message: callTool(id, 'count', { n: 2 }) }), end]
 
-const begun = async (endpoint = sdkV1Stateful(), options = SURVIVING, auth?: string) => {
-  const { url, streams } = await serve(endpoint, options)
-  const session = await initializeSession(url, VERSION, headersFor({ auth }))
-  return {
-    url,
-    streams,
-    endpoint,
-    ...session,
-    headers: { ...session.headers, ...headersFor({ auth }) }
-  }
-}
-/** Another process: nothing of the first one is left but its secret. */
-const restarted = async (endpoint: SdkV1Endpoint = sdkV1Stateful(), options = SURVIVING) => ({
-  ...(await serve(endpoint, options)),
-  endpoint
-})
-const count = (id: number) => callTool(id, 'count', { n: 2 })
-
-describe.each([
-  ['SDK 1.x', sdkV1Stateful],
-  ['SDK 1.x, JSON', () => sdkV1Stateful({ enableJsonResponse: true })],
-  ['SDK 2.x', sdkV2Stateful as unknown as typeof sdkV1Stateful]
-])('a session of %s', (_name, make) => {
-  it('goes on after a restart, under the id that its client has', async () => {
-    const { sessionId, headers, endpoint } = await begun(make())
-    expect(endpoint.sessions.has(sessionId as string)).toBe(false)
-    const { url, endpoint: next } = await restarted(make())
-    for (const id of [1, 2]) {
-      const answer = await ended(post(url, count(id), headers))
-      expect([answer.status, answer.headers['mcp-session-id'] ?? sessionId]).toEqual([
-        200,
-        sessionId
-      ])
-      expect(answer.text).toContain(`"id":${id}`)
-      expect(answer.text).toContain('result')
-    }
-    expect(next.sessions.size).toBe(1)
-  })
-})
+const withJson = () => sdkV1Stateful({ enableJsonResponse: true })
+const COUNTED_ANEW = [primer, 'tools/list_changed', 1, 2, 'result', 'end']
+const TWICE = [...COUNTED_ANEW, primer, 1, 2, 'result of 2', 'end']
+conversation.each<[string, NonNullable<World['server']>, unknown[]]>([
+  ['SDK 1.x', 'SDK v1', TWICE],
+  ['SDK 1.x, JSON', withJson, ['json', 'result', 'json', 'result of 2']],
+  ['SDK 2.x', 'SDK v2', TWICE]
+])('a session of %s goes on after a restart, under its id', (_name, server, seen) => ({
+  ...{ ...SDK, server },
+  client: [
+    ({ endpoint, headers }) => {
+      const { sessions } = endpoint.handler as SdkV1Endpoint
+      expect(sessions.has(headers['mcp-session-id']!)).toBe(false)
+    },
+    ...[...ANEW, ...count(1), ...count(2), has(1), keepsItsId]
+  ],
+  sees: seen
+}))
 
 describe('a session that has outlived its process', () => {
-  it('is begun again once, for all requests that wait', async () => {
-    const { headers } = await begun()
-    const { url, endpoint, streams } = await restarted()
-    const answers = await Promise.all([1, 2, 3].map(id => ended(post(url, count(id), headers))))
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
-    expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([1, 1])
+  conversation('is begun again once, for all requests that wait', {
+    ...SDK,
+    client: [...ANEW, together(...upTo(3).map(id => list({ id }))), has(1)],
+    counts: { revivals: 1 },
+    then: talk => expect(statuses(talk)).toEqual([200, 200, 200])
   })
 
-  it('has its streams under their URLs', async () => {
-    const { headers } = await begun()
-    const { url } = await restarted()
-    const answer = await ended(post(url, count(1), headers))
-    const again = await ended(get(streamUrl(answer, url), headers))
-    expect(again.messages().at(-1)).toMatchObject({ id: 1 })
-    expect(again.headers['mcp-session-id']).toBe(headers['mcp-session-id'])
+  conversation('has its streams under their URLs', {
+    ...SDK,
+    client: [...ANEW, ...count(1), resume({ after: null }), end],
+    sees: [...COUNTED_ANEW, ...COUNTED_ANEW],
+    then: ({ response, headers }) =>
+      expect(response.headers['mcp-session-id']).toBe(headers['mcp-session-id'])
   })
 
-  it('listens again, and hears that lists may have changed', async () => {
-    const { headers } = await begun()
-    const { url } = await restarted()
-    const channel = await get(url, headers)
-    expect(await channel.nextMessage()).toMatchObject({
-      method: 'notifications/tools/list_changed'
-    })
-    channel.destroy()
+  conversation('listens again, and hears that lists may have changed', {
+    ...SDK,
+    client: [...ANEW, listen, take(2)],
+    sees: [primer, 'tools/list_changed']
   })
 
-  it('ends by DELETE in its new process, and stays ended', async () => {
-    const { headers } = await begun()
-    const { url, endpoint, streams } = await restarted()
-    await ended(post(url, count(1), headers))
-    expect((await ended(del(url, headers))).status).toBe(200)
-    expect((await ended(post(url, count(2), headers))).status).toBe(404)
-    expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([0, 1])
+  conversation('ends by DELETE in its new process, and stays ended', {
+    ...SDK,
+    client: [...ANEW, list, requestBy('DELETE'), end, list, has(0)],
+    sees: [...ANSWERED_ANEW, 'empty', '404'],
+    counts: { revivals: 1 }
   })
 
-  it('is known by its own id in front, and by that of the endpoint behind', async () => {
-    const { headers, sessionId } = await begun()
-    const front = new Set<unknown>()
-    const guard: RequestHandler = (req, _res, next) => {
-      front.add(req.headers['mcp-session-id'])
-      next()
+  const front = new Set<unknown>()
+  const guard: RequestHandler = (req, _res, next) => {
+    front.add(req.headers['mcp-session-id'])
+    next()
+  }
+  conversation('is known by its own id in front, and by that of the endpoint behind', {
+    ...{ ...surviving(), ...forgetful(), inFront: [guard] },
+    client: [...ANEW, () => front.clear(), list],
+    then: talk => {
+      const own = talk.headers['mcp-session-id']
+      const behind = talk.requests.flatMap(({ req: { headers, rawHeaders } }) => [
+        headers['mcp-session-id'],
+        rawHeaders.find((_, i, all) => /^mcp-session-id$/i.test(all[i - 1] ?? ''))
+      ])
+      expect([...front]).toEqual([own])
+      const [dead, none, now, ...others] = new Set(behind)
+      expect([none, now, others]).toEqual([undefined, [...handlerOf(talk).known][0], []])
+      expect(dead).not.toBe(own)
     }
-    const endpoint = sdkV1Stateful()
-    const behind = new Set<unknown>()
-    const { url } = await serve(
-      (req, res) => {
-        behind.add(req.headers['mcp-session-id'])
-        behind.add(req.rawHeaders.find((_, i, all) => /^mcp-session-id$/i.test(all[i - 1] ?? '')))
-        return endpoint(req, res)
-      },
-      SURVIVING,
-      [guard]
-    )
-    await ended(post(url, count(1), headers))
-    expect([...front]).toEqual([sessionId])
-    const [dead, none, now, ...others] = behind
-    expect([none, now, others]).toEqual([undefined, [...endpoint.sessions.keys()][0], []])
-    expect(dead).not.toBe(sessionId)
   })
 
-  it('waits in a line with the others of its process', async () => {
-    const rounds: number[] = []
-    const held: (() => void)[] = []
-    /** Holds each `initialize` until 32 are there, and as many more as may come. */
-    const hold = () =>
-      new Promise<void>(resolve => {
-        if (held.push(resolve) !== 32) return
-        setTimeout(() => {
+  const rounds: number[] = []
+  const held: (() => void)[] = []
+  let all: { headers: Record<string, string> }[] | undefined
+  conversation('waits in a line with the others of its process', {
+    ...surviving(),
+    ...forgetful({
+      /** Holds each `initialize` until 32 are there, and as many more as may come. */
+      async initialize() {
+        if (all === undefined) return
+        const released = new Promise<void>(resolve => held.push(resolve))
+        if (held.length === 32) {
+          await sleep(50)
           rounds.push(held.length)
-          for (const go of held.splice(0)) go()
-        }, 50)
-      })
-    const make = (prefix: string, wait: () => unknown) => {
-      let sessions = 0
-      return rawEndpoint(async ({ message, req, res, result: respond }) => {
-        const isKnown = req.headers['mcp-session-id']?.toString().startsWith(prefix)
-        if (message.id === undefined) return void res.writeHead(202).end()
-        if (message.method !== 'initialize')
-          return isKnown ? respond() : void res.writeHead(404).end()
-        await wait()
-        res.setHeader('Mcp-Session-Id', `${prefix}${sessions++}`)
-        respond({ protocolVersion: VERSION, capabilities: {} })
-      })
-    }
-    const { url: first } = await serve(
-      make('one', () => undefined),
-      SURVIVING
-    )
-    const all = await Promise.all(
-      Array.from({ length: 96 }, () => initializeSession(first, VERSION))
-    )
-    const { url, streams } = await serve(make('two', hold), SURVIVING)
-    const answers = await Promise.all(all.map(({ headers }) => ended(post(url, count(1), headers))))
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
-    expect([rounds, streams.stats().revivals]).toEqual([[32, 32, 32], 96])
-  })
-
-  it('answers a batch', async () => {
-    const { url: first } = await serve(sdkV1Stateful(), SURVIVING)
-    const { headers } = await initializeSession(first, '2025-03-26')
-    const { url } = await restarted()
-    const answer = await ended(post(url, [request(1, 'ping'), request(2, 'tools/list')], headers))
-    expect(answer.messages().map(({ id, method }) => id ?? method)).toEqual([
-      'notifications/tools/list_changed',
-      1,
-      2
-    ])
-  })
-
-  it('gives bytes to a client that has declared that it takes them', async () => {
-    const given: unknown[] = []
-    const open: OpenResource = (uri, { sessionId }) => {
-      given.push(sessionId)
-      return { body: Buffer.from(uri) }
-    }
-    const options = { ...SURVIVING, resources: resources({ open }) }
-    const { url: first } = await serve(sdkV1Stateful(), options)
-    const declared = { resourceStreaming: {} }
-    const { headers } = await initializeSession(first, VERSION, {}, declared)
-    const { url, endpoint } = await restarted(sdkV1Stateful(), options)
-    const wanted = request(1, 'resources/stream', { uri: 'a:1' })
-    const accept = 'application/json, text/event-stream, */*'
-    const bytes = await ended(post(url, wanted, { ...headers, accept }))
-    expect(bytes.text).toBe('a:1')
-    expect(given).toEqual([...endpoint.sessions.keys()])
-  })
-
-  it('gives them to it before as well', async () => {
-    const options = {
-      ...SURVIVING,
-      resources: resources({ open: uri => ({ body: Buffer.from(uri) }) })
-    }
-    for (const endpoint of [sdkV1Stateful(), sdkV1Stateful({ enableJsonResponse: true })]) {
-      const { url } = await serve(endpoint, options)
-      const { headers } = await initializeSession(url, VERSION, {}, { resourceStreaming: {} })
-      const accept = 'application/json, text/event-stream, */*'
-      const wanted = request(1, 'resources/stream', { uri: 'a:1' })
-      expect((await ended(post(url, wanted, { ...headers, accept }))).text).toBe('a:1')
+          for (const release of held.splice(0)) release()
+        }
+        await released
+      }
+    }),
+    client: [
+      async ({ url }) => {
+        all = await Promise.all(upTo(96).map(() => initializeSession(url, VERSION)))
+      },
+      ...[...ANEW, (talk: Talk) => together(...all!.map(({ headers }) => list({ headers })))(talk)]
+    ],
+    counts: { revivals: 96 },
+    then: talk => {
+      expect(new Set(statuses(talk))).toEqual(new Set([200]))
+      expect(rounds).toEqual([32, 32, 32])
     }
   })
 
-  it('is begun again where the endpoint has ended it while it ran', async () => {
-    const { url, headers, endpoint, streams } = await begun()
-    await ended(post(url, count(1), headers))
-    await endpoint.close()
-    for (const id of [2, 3]) expect((await ended(post(url, count(id), headers))).status).toBe(200)
-    expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([1, 1])
+  conversation('answers a batch', {
+    ...{ ...SDK, version: '2025-03-26' },
+    client: [...ANEW, send([request(1, 'ping'), request(2, 'tools/list')]), end],
+    sees: [primer, 'tools/list_changed', 'result', 'result of 2', 'end']
   })
 
-  it('is not begun again when its time is over', async () => {
-    const options = { sessions: sessions({ secret: SECRET, lifetime: 1 }) }
-    const { headers } = await begun(sdkV1Stateful(), options)
-    const { url, endpoint } = await restarted(sdkV1Stateful(), options)
-    await new Promise(resolve => setTimeout(resolve, 10))
-    expect((await ended(post(url, count(1), headers))).status).toBe(404)
-    expect(endpoint.sessions.size).toBe(0)
+  const given: unknown[] = []
+  const open = (uri: string, { sessionId }: { sessionId?: string | undefined }) => {
+    given.push(sessionId)
+    return { body: Buffer.from(uri) }
+  }
+  const bytes = send(request(1, 'resources/stream', { uri: 'a:1' }), {
+    accept: 'application/json, text/event-stream, */*'
+  })
+  const BYTES = {
+    ...SDK,
+    capabilities: { resourceStreaming: {} },
+    options: { ...SDK.options, resources: resources({ open }) }
+  }
+  const areBytes = ({ response }: Talk): void => expect(response.text).toBe('a:1')
+  conversation('gives bytes to a client that has declared that it takes them', {
+    ...BYTES,
+    client: [...ANEW, () => void (given.length = 0), bytes, end, areBytes],
+    then: ({ endpoint: { handler } }) =>
+      expect(given).toEqual([...(handler as SdkV1Endpoint).sessions.keys()])
   })
 
-  it('goes on where the endpoint still knows it', async () => {
-    const { headers, endpoint } = await begun()
-    const { url, streams } = await restarted(endpoint)
-    expect((await ended(post(url, count(1), headers))).status).toBe(200)
-    expect([endpoint.sessions.size, streams.stats().revivals]).toEqual([1, 0])
+  conversation.each<[string, NonNullable<World['server']>]>([
+    ['an event stream', 'SDK v1'],
+    ['JSON', withJson]
+  ])('gives them to it before as well, where it has begun by %s', (_name, server) => ({
+    ...{ ...BYTES, server },
+    client: [bytes, end, areBytes]
+  }))
+
+  conversation('is begun again where the endpoint has ended it while it ran', {
+    ...SDK,
+    client: [list, forget, list, list, has(1)],
+    sees: [...ANSWERED, ...ANSWERED_ANEW, ...ANSWERED],
+    counts: { revivals: 1 }
   })
 
-  it('is known under a newer secret, as long as the older one is accepted', async () => {
-    const { headers } = await begun()
-    const newer = 'a newer secret of this spec'
-    const change = (...secret: string[]) => ({ sessions: sessions({ secret }) })
-    const { url } = await restarted(sdkV1Stateful(), change(newer, SECRET))
-    expect((await ended(post(url, count(1), headers))).status).toBe(200)
-    const { url: later } = await restarted(sdkV1Stateful(), change(newer))
-    expect((await ended(post(later, count(1), headers))).status).toBe(404)
+  conversation('is not begun again when its time is over', {
+    ...{ ...SDK, ...surviving({ lifetime: 1 }) },
+    client: [...ANEW, wait(10), list, has(0)],
+    sees: ['404']
+  })
+
+  conversation('goes on where the endpoint still knows it', {
+    ...SDK,
+    client: [restart, list, has(1)],
+    sees: ANSWERED,
+    counts: { revivals: 0 }
+  })
+
+  const newer = 'a newer secret of this spec'
+  const change =
+    (...secret: string[]): Word =>
+    ({ world }) =>
+      void (world.options = surviving({ secret }).options)
+  conversation('is known under a newer secret, as long as the older one is accepted', {
+    ...SDK,
+    client: [change(newer, SECRET), ...ANEW, list, change(newer), restart, list],
+    sees: [...ANSWERED_ANEW, '404']
   })
 })
 
 describe('a client is told to begin anew', () => {
-  it.each([
-    ['another owner', (id: string) => id, 'b'],
-    ['a forged id', (id: string) => id.slice(0, -2) + (id.endsWith('AA') ? 'BB' : 'AA'), 'a'],
-    ['half an id', (id: string) => id.slice(0, id.length / 2), 'a'],
-    ['the name of the session', (id: string) => id.slice(0, 22), 'a'],
-    ['another spelling', (id: string) => `${id}=`, 'a'],
-    ['two of them', (id: string) => `${id}, ${id}`, 'a'],
-    ['bytes that are no text', (id: string) => `${id}\u00ff\u00fe`, 'a'],
+  conversation.each<[string, (id: string) => string, string]>([
+    ['another owner', id => id, 'b'],
+    ['a forged id', id => id.slice(0, -2) + (id.endsWith('AA') ? 'BB' : 'AA'), 'a'],
+    ['half an id', id => id.slice(0, id.length / 2), 'a'],
+    ['the name of the session', id => id.slice(0, 22), 'a'],
+    ['another spelling', id => `${id}=`, 'a'],
+    ['two of them', id => `${id}, ${id}`, 'a'],
+    ['bytes that are no text', id => `${id}\u00ff\u00fe`, 'a'],
     ['a mark alone', () => 'mcps1.', 'a'],
     ['an id of nobody', () => 'mcps1.' + 'A'.repeat(3000), 'a']
-  ])('with %s', async (_name, change, auth) => {
-    const { headers, url: first } = await begun(sdkV1Stateful(), SURVIVING, 'a')
-    const { url, endpoint } = await restarted()
-    const session = change(headers['mcp-session-id'] as string)
-    const wrong = headersFor({ session, auth, version: VERSION })
-    const unknown = headersFor({ session: 'made-up', auth, version: VERSION })
-    for (const where of [url, first]) {
-      const [one, other] = await Promise.all(
-        [wrong, unknown].map(headers => ended(post(where, count(1), headers)))
-      )
-      expect([one!.status, one!.text]).toEqual([404, other!.text])
+  ])('with %s', (_name, changed, auth) => {
+    const wrong: Word = async talk => {
+      const session = changed(talk.headers['mcp-session-id']!)
+      await list({ session, auth })(talk)
+      await list({ session: 'made-up', auth })(talk)
+      const [one, unknown] = talk.wires.slice(-2).map(({ response }) => response.text)
+      expect(one).toBe(unknown)
     }
-    expect(endpoint.sessions.size).toBe(0)
+    return {
+      ...{ ...SDK, auth: 'a' },
+      client: [wrong, ...ANEW, wrong, has(0)],
+      sees: ['404', '404', '404', '404']
+    }
   })
 
-  it.each([
+  const ABLE = { tools: { listChanged: true } }
+  conversation.each<[string, object | undefined]>([
     ['refuses it', undefined],
-    ['speaks another revision', { protocolVersion: '2025-06-18', capabilities: { tools: {} } }],
+    ['speaks another revision', { protocolVersion: '2025-06-18', capabilities: ABLE }],
     ['is less able', { protocolVersion: VERSION, capabilities: {} }]
-  ])('where the endpoint %s', async (_name, result) => {
-    const raw = (answer: object | undefined, session: string) =>
-      rawEndpoint(({ message, req, res, result: respond }) => {
-        const known = req.headers['mcp-session-id'] === session
-        if (req.method === 'DELETE') return void res.writeHead(200).end()
-        if (message.method !== 'initialize')
-          return known ? respond() : void res.writeHead(400).end('{}')
-        if (answer === undefined) return void res.writeHead(400).end('{}')
-        res.setHeader('Mcp-Session-Id', session)
-        respond(answer)
-      })
-    const able = { protocolVersion: VERSION, capabilities: { tools: { listChanged: true } } }
-    const { url: first } = await serve(raw(able, 'one'), SURVIVING)
-    const answer = await ended(
-      post(first, request(1, 'initialize', { protocolVersion: VERSION, capabilities: {} }))
-    )
-    const headers = headersFor({ session: answer.headers['mcp-session-id'] as string })
-    expect(headers['mcp-session-id']).toMatch(/^mcps1\./)
-    const second = raw(result, 'two')
-    const { url } = await serve(second, SURVIVING)
-    expect((await ended(post(url, request(2, 'tools/list'), headers))).status).toBe(404)
-    // Nothing is left of what was begun.
-    const deleted = second.requests.filter(({ req }) => req.method === 'DELETE')
-    expect(deleted.map(({ req }) => req.headers['mcp-session-id'])).toEqual(
-      result === undefined ? [] : ['two']
-    )
+  ])('where the endpoint %s', (_name, answer) => {
+    let isAnother = false
+    const begin = ({ res, result: respond }: RawCall): void => {
+      if (!isAnother) return
+      if (answer === undefined) return void res.writeHead(400).end('{}')
+      res.setHeader('Mcp-Session-Id', 'two')
+      respond(answer)
+    }
+    const becomesAnother = (talk: Talk): void => {
+      isAnother = true
+      handlerOf(talk).known.add('two')
+    }
+    return {
+      ...{ ...surviving(), ...forgetful({ unknownIs: 400, initialize: begin }) },
+      client: [keepsItsId, ...ANEW, becomesAnother, list],
+      sees: ['404'],
+      // Nothing is left of what was begun.
+      then: ({ requests }) => {
+        const deleted = requests.filter(({ req }) => req.method === 'DELETE')
+        expect(deleted.map(({ req }) => req.headers['mcp-session-id'])).toEqual(
+          answer === undefined ? [] : ['two']
+        )
+      }
+    }
   })
 })
 
 describe('an endpoint that is out of the ordinary', () => {
-  it('gives no session, and its client gets none', async () => {
-    const { url } = await serve(
-      rawEndpoint(() => undefined, { stateless: true }),
-      SURVIVING
-    )
-    expect((await initializeSession(url, VERSION)).sessionId).toBeUndefined()
+  const { options } = surviving()
+  const isId = (id: string | undefined) => (talk: Talk) =>
+    expect(talk.headers['mcp-session-id']).toBe(id)
+
+  conversation('gives no session, and its client gets none', {
+    ...surviving(),
+    server: answer => rawEndpoint(answer, { stateless: true }),
+    client: [isId(undefined)]
   })
 
-  it('gives two clients one session, in JSON, and sees its own id from both', async () => {
-    const endpoint = rawEndpoint(({ result }) => result(), {
-      session: 'mine',
-      initializeAs: 'json'
-    })
-    const { url } = await serve(endpoint, SURVIVING)
-    const sessions = [await initializeSession(url, VERSION), await initializeSession(url, VERSION)]
-    expect(new Set(sessions.map(({ sessionId }) => sessionId)).size).toBe(2)
-    for (const { headers } of sessions) await ended(post(url, request(1, 'tools/list'), headers))
-    const seen = endpoint.requests.map(({ req }) => req.headers['mcp-session-id'])
-    expect(seen).toEqual([undefined, 'mine', undefined, 'mine', 'mine', 'mine'])
+  let other: Record<string, string>
+  conversation('gives two clients one session, in JSON, and sees its own id from both', {
+    ...surviving(),
+    endpoint: [result],
+    server: answer => rawEndpoint(answer, { session: 'mine', initializeAs: 'json' }),
+    client: [
+      async ({ url }) => void ({ headers: other } = await initializeSession(url, VERSION)),
+      ...[list, (talk: Talk) => list({ headers: other })(talk)]
+    ],
+    then: ({ headers, requests }) => {
+      expect(other['mcp-session-id']).not.toBe(headers['mcp-session-id'])
+      const seen = requests.map(({ req }) => req.headers['mcp-session-id'])
+      expect(seen).toEqual([undefined, 'mine', 'mine', 'mine'])
+    }
   })
 
-  it('refuses the first request of a session by 400, which is no word about the session', async () => {
-    const endpoint = rawEndpoint(({ res }) => void res.writeHead(400).end(), { session: 'mine' })
-    const { url } = await serve(endpoint, SURVIVING)
-    const { headers } = await initializeSession(url, VERSION)
-    endpoint.calls.length = 0
-    const refused = await ended(post(url, request(1, 'tools/list'), headers))
-    expect(refused.status).toBe(400)
+  conversation('refuses the first request by 400, which is no word about the session', {
+    ...{ options, session: 'mine' },
+    endpoint: [refuse(400, '')],
+    client: [keepsItsId, list],
+    sees: ['400']
   })
 
-  it('gives a head without a session at once', async () => {
-    const endpoint = rawEndpoint(({ message, res, result }) => {
-      if (message.method !== 'initialize') return result()
-      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': soon\n\n')
-    })
-    const { url } = await serve(endpoint, SURVIVING)
-    const answer = await post(url, request(1, 'initialize', { protocolVersion: VERSION }))
-    expect(answer.status).toBe(200)
-    answer.destroy()
+  const begin = send(initialize(VERSION))
+  const SSE = { 'Content-Type': 'text/event-stream' }
+  conversation('gives a head without a session at once', {
+    options,
+    endpoint: [({ res }) => res.writeHead(200, SSE).write(': soon\n\n'), hold],
+    client: [begin],
+    then: ({ response }) => expect(response.status).toBe(200)
   })
 
-  it('gives at once what is too large to be sealed', async () => {
-    const endpoint = rawEndpoint(({ message, res, result }) => {
-      if (message.method !== 'initialize') return result()
-      res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Mcp-Session-Id': 'mine' })
-      const text = 'x'.repeat(1024 * 1024)
-      res.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id: message.id, result: { text } })}\n\n`)
-    })
-    const { url } = await serve(endpoint, SURVIVING)
-    const answer = await post(url, request(1, 'initialize', { protocolVersion: VERSION }))
-    expect([answer.status, answer.headers['mcp-session-id']]).toEqual([200, 'mine'])
-    answer.destroy()
+  const large: Line = ({ res, message: { id } }) => {
+    const value = { jsonrpc: '2.0', id, result: { text: 'x'.repeat(1024 * 1024) } }
+    res.writeHead(200, { ...SSE, 'Mcp-Session-Id': 'mine' })
+    res.write(`data: ${JSON.stringify(value)}\n\n`)
+  }
+  conversation('gives at once what is too large to be sealed', {
+    options,
+    endpoint: [large, hold],
+    client: [begin],
+    then: ({ response: { status, headers } }) =>
+      expect([status, headers['mcp-session-id']]).toEqual([200, 'mine'])
   })
 
-  it('gets the id that it has given where it is too long to be sealed', async () => {
-    const session = 'x'.repeat(4000)
-    const { url } = await serve(
-      rawEndpoint(({ result }) => result(), { session }),
-      SURVIVING
-    )
-    expect((await initializeSession(url, VERSION)).sessionId).toBe(session)
+  const long = 'x'.repeat(4000)
+  conversation('gets the id that it has given where it is too long to be sealed', {
+    ...{ options, session: long },
+    client: [isId(long)]
   })
 
-  it('asks before it has answered initialize, and its client hears it', async () => {
-    const endpoint = rawEndpoint(({ message, res, emit, result }) => {
-      if (message.method !== 'initialize') return result()
-      res.setHeader('Mcp-Session-Id', 'mine')
-      emit(notification('notifications/message', { level: 'info', data: 'soon' }))
-    })
-    const { url } = await serve(endpoint, SURVIVING)
-    const answer = await post(url, request(1, 'initialize', { protocolVersion: VERSION }))
-    expect(await answer.nextMessage()).toMatchObject({ params: { data: 'soon' } })
-    answer.destroy()
+  conversation('asks before it has answered initialize, and its client hears it', {
+    options,
+    endpoint: [({ res }) => res.setHeader('Mcp-Session-Id', 'mine'), note(1), hold],
+    client: [begin, take(1)],
+    sees: [1]
   })
 })

@@ -3,10 +3,10 @@
 import { describe, expect } from '@jest/globals'
 import { notification, request } from '../../helpers/mcp.js'
 import { closed, counts, cut, end, go, pass, post } from '../../helpers/talk/client.js'
-import { resume, send, take, type Word } from '../../helpers/talk/client.js'
+import { send, take, type Word } from '../../helpers/talk/client.js'
 import { hold, note, result } from '../../helpers/talk/endpoint.js'
 import { conversation, primer } from '../../helpers/talk/index.js'
-import { create, end as endOf, INTERVAL, STREAMS, UNKNOWN } from './setup.js'
+import { create, end as endOf, INTERVAL, resume, STREAMS, UNKNOWN } from './setup.js'
 
 const DRAFT = {
   ...{ session: 'mine', capabilities: STREAMS, options: { retry: 10 } },
@@ -14,7 +14,7 @@ const DRAFT = {
 }
 /** It has read that its stream begins, and the first note, and has gone. */
 const AWAY = [post, take(3), cut]
-const back = (after: number | null) => resume({ by: 'method', after, id: null })
+const back = (after: number | null) => resume(after, { id: null })
 const ask = (method: string, headers = {}): Word =>
   send(({ stream }) => request('ask', method, { streamId: stream }), { headers })
 

@@ -2,10 +2,10 @@
 // Considerations).
 
 import { describe, expect } from '@jest/globals'
-import { counts, cut, end, go, post, resume, take } from '../../helpers/talk/client.js'
+import { counts, cut, end, go, post, take } from '../../helpers/talk/client.js'
 import { hold, note, noteOf, open, result, type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, primer, upTo } from '../../helpers/talk/index.js'
-import { create, end as endOf, INTERVAL, STREAMS } from './setup.js'
+import { create, end as endOf, INTERVAL, resume, STREAMS } from './setup.js'
 
 const OVERFLOW = {
   jsonrpc: '2.0',
@@ -42,7 +42,7 @@ describe('of one stream', () => {
       endpoint: [open, hold, fillTo(11)],
       client: [
         ...[...AWAY, go, counts({ live: 0, finished: 1 })],
-        ...[resume({ by: 'method', after: 1, id: null }), end]
+        ...[resume(1, { id: null }), end]
       ],
       sees: ({ stream: id }) => [
         ...[primer, create(id, INTERVAL), primer, ...upTo(10), OVERFLOW, endOf(id), 'end']
@@ -54,7 +54,7 @@ describe('of one stream', () => {
   conversation('messages: a client that comes back in time makes room, and the endpoint goes on', {
     ...world({ messages: 10 }),
     endpoint: [open, hold, ...upTo(10).map(taken), hold, taken(11), result],
-    client: [...AWAY, go, resume({ by: 'method', after: 1 }), take(11), go, end],
+    client: [...AWAY, go, resume(1), take(11), go, end],
     sees: ({ stream: id }) => [
       ...[primer, create(id, INTERVAL), primer, ...upTo(11), 'result', endOf(id)],
       ...['result of resume', 'end']
@@ -72,7 +72,7 @@ describe('of one stream', () => {
 conversation('never keeps the beginning and the end of a stream from its client', {
   ...world({ messages: 1 }),
   endpoint: [open, hold, note(1), result],
-  client: [...AWAY, go, resume({ by: 'method', after: 0, id: null }), end],
+  client: [...AWAY, go, resume(0, { id: null }), end],
   sees: ({ stream: id }) => [
     ...[primer, create(id, INTERVAL)],
     ...[primer, create(id, INTERVAL), 1, OVERFLOW, endOf(id), 'end']

@@ -11,10 +11,10 @@ import { until as untilIt } from '../../helpers/happenings.js'
 import { initializeSession, request as requestOf } from '../../helpers/mcp.js'
 import { serve } from '../../helpers/serve.js'
 import { counts, cut, drop, end, go, listen, on } from '../../helpers/talk/client.js'
-import { pass, post, resume, send, take, type Word } from '../../helpers/talk/client.js'
+import { pass, post, send, take, type Word } from '../../helpers/talk/client.js'
 import { asks, destroy, emit, hold, leave, note, result } from '../../helpers/talk/endpoint.js'
 import { conversation, talk, upTo } from '../../helpers/talk/index.js'
-import { STREAMS, UNKNOWN } from './setup.js'
+import { resume, STREAMS, UNKNOWN } from './setup.js'
 
 const DRAFT = { session: 'mine', capabilities: STREAMS, options: { retry: 10 } }
 const CALL = { ...DRAFT, endpoint: [note(1), hold, note(2), result] }
@@ -89,7 +89,7 @@ describe('what lies after the cursor', () => {
         ...upTo(6).map(() => poll({ status: 'live', pendingMessages: true, ...none }))
       ],
       ...[poll({ pendingMessages: true }, 0), poll({ pendingMessages: true, ...none })],
-      ...[resume({ by: 'method', after: 2, id: null }), take(2)]
+      ...[resume(2, { id: null }), take(2)]
     ],
     then: made => expect(made.words().at(-1)).toBe(2)
   })
@@ -101,7 +101,7 @@ describe('what lies after the cursor', () => {
     client: [
       ...[...AWAY, go, pass(120_000), counts({ finished: 0, bytes: 0 })],
       poll({ status: 'completed', pendingMessages: true, hasRequest: true, hasError: true }),
-      ...[flags([false, false, false], 5), resume({ by: 'method', after: 2 }), end]
+      ...[flags([false, false, false], 5), resume(2), end]
     ],
     then: async ({ response }) =>
       expect((await response.json()).error).toEqual({

@@ -6,16 +6,14 @@ import { currentStream, type CurrentStream } from '../../../lib/index.js'
 import { happenings } from '../../helpers/happenings.js'
 import { result as resultOf } from '../../helpers/mcp.js'
 import { cut, drop, end, go, listen, on, post, reply } from '../../helpers/talk/client.js'
-import { resume as resumeBy, take, turn, type Resume } from '../../helpers/talk/client.js'
+import { resume as resumeBy, take, turn } from '../../helpers/talk/client.js'
 import { asks, destroy, hold, note, notes, result } from '../../helpers/talk/endpoint.js'
 import { type Line } from '../../helpers/talk/endpoint.js'
 import { conversation, play, primer, upTo, type Talk } from '../../helpers/talk/index.js'
-import { create, end as endOf, INTERVAL, STREAMS, UNKNOWN } from './setup.js'
+import { create, end as endOf, INTERVAL, resume, STREAMS, UNKNOWN } from './setup.js'
 
 /** A client in a session that has declared the draft, and comes back by its method. */
 const DRAFT = { session: 'mine', capabilities: STREAMS, options: { retry: 10 } }
-const resume = (after?: Resume['after'], more: Resume = {}) =>
-  resumeBy({ by: 'method', ...(after !== undefined && { after }), ...more })
 const CALL = { ...DRAFT, endpoint: [note(1), hold, result] }
 /** It has read that its stream begins, and the first note, and has gone. */
 const AWAY = [post, take(3), cut]
@@ -178,7 +176,7 @@ describe('without a cursor', () => {
         async talk => {
           while (talk.stats().bytes > 200_000) {
             jest.advanceTimersByTime(1000)
-            await turn(talk)
+            await turn()
           }
         },
         ...[go, resume(null), take(2)],

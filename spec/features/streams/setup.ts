@@ -15,10 +15,12 @@ import {
   notification,
   post,
   request,
-  result
+  result,
+  type RequestId
 } from '../../helpers/mcp.js'
 import type { Json, OpenStream } from '../../helpers/open-stream.js'
 import { serve, streamId, type Served } from '../../helpers/serve.js'
+import type { Resume, Word } from '../../helpers/talk/client.js'
 
 /** The capability of a client, and of a server, that speaks the draft. */
 export const STREAMS = { experimental: { streams: {} } }
@@ -30,6 +32,17 @@ export const end = (id: string) => notification('notifications/stream/end', { st
 
 export const note = (n: number, size = 0) =>
   notification('notifications/message', { level: 'info', data: `${n} `.padEnd(size, 'x') })
+
+/** A client comes back by the method of the draft; `id: null`: by a notification. */
+export const resume =
+  (after?: Resume['after'], { id = 'resume' }: { id?: RequestId | null } = {}): Word =>
+  talk => {
+    const params = { streamId: talk.stream, cursor: talk.cursorAt(after) }
+    const method = 'stream/resume'
+    return talk.send({
+      body: id === null ? notification(method, params) : request(id, method, params)
+    })
+  }
 
 /** What the draft says to whoever asks for a stream that is not there for him. */
 export const UNKNOWN = {

@@ -107,6 +107,14 @@ describe.each([
     expect(log.executions('a')).toBe(1)
   })
 
+  it('is told how long tools take, in the list of them', async () => {
+    const { url } = await serve({ resumeTokens: { hints: { count: { typical: 5000 } } } })
+    const wire = await openSession(url, capabilities)
+    const { tools } = (await ask(wire, request(1, 'tools/list'))).result
+    const hinted = { name: 'count', _meta: { durationHint: { typical: 5000 } } }
+    expect(tools).toContainEqual(expect.objectContaining(hinted))
+  })
+
   it('loses the wire while it waits with a token, and the next answer is there for the same token', async () => {
     const { url, log } = await serve({ resumeTokens: { after: 5000 } })
     const wire = await openSession(url, capabilities)

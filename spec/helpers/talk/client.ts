@@ -1,12 +1,15 @@
 // What the client of a conversation does, word by word.
 
 import { expect, jest } from '@jest/globals'
+import { inspect } from 'node:util'
 import type { CloseOptions, McpStreamsStats } from '../../../lib/index.js'
 import * as mcp from '../mcp.js'
 import type { Json } from '../open-stream.js'
 import { sleep } from '../sleep.js'
 import { named } from './endpoint.js'
 import { Talk, type Sent } from './world.js'
+
+export { turn } from './endpoint.js'
 
 export type Word = (talk: Talk) => unknown
 /** Stands in a list as it is, or with what is special this time. */
@@ -16,44 +19,29 @@ export function tunable<Options extends object>(
   name: string,
   run: (talk: Talk, options: Partial<Options>) => unknown
 ): Tunable<Options> {
-  const word = (first: Talk | Options): unknown =>
-    first instanceof Talk
-      ? run(first, {})
-      : named(`${name}(${shown(first)})`, (talk: Talk) => run(talk, first))
+  const word = (first: Talk | Options): unknown => {
+    if (first instanceof Talk) return run(first, {})
+    const shown = inspect(first, { depth: 0, breakLength: Infinity })
+    return named(`${name}(${shown})`, (talk: Talk) => run(talk, first))
+  }
   return named(name, word as Tunable<Options>)
 }
-
-const shown = (options: object): string =>
-  Object.entries(options)
-    .map(([key, value]) => `${key}: ${JSON.stringify(value)?.slice(0, 20)}`)
-    .join(', ')
 
 export interface Call extends Omit<Sent, 'message'> {
   id?: mcp.RequestId
   /** The arguments of the tool. */
   args?: object
   meta?: object | undefined
-  /** A resume token: the nth that the client has been given, or any text; `null` asks for one. */
-  token?: unknown
-  /** How long it waits for its result, with tokens. */
-  wait?: unknown
   /** In the place of a call. */
   message?: unknown
 }
 
 /** Calls a tool, under the id 1. */
 export const post: Tunable<Call> = tunable('post', (talk, options) => {
-  const { id = 1, args, meta, token, wait, ...more } = options
+  const { id = 1, args, meta, ...more } = options
   const { server = 'by hand', version, capabilities } = talk.world
   const call: Json = mcp.callTool(id, server === 'by hand' ? 'any' : 'context', args)
-  const said = {
-    ...meta,
-    ...(token !== undefined && {
-      resumeToken: typeof token === 'number' ? talk.tokens()[token - 1] : token
-    }),
-    ...(wait !== undefined && { 'express-mcp-streams/wait': wait })
-  }
-  if (meta !== undefined || Object.keys(said).length > 0) call.params._meta = said
+  if (meta !== undefined) call.params._meta = meta
   const isModern = (more.version ?? version) === '2026-07-28'
   const { message = isModern ? mcp.withEnvelope(call, capabilities) : call, ...sent } = more
   return talk.send({ ...(isModern && { message: call }), ...sent, body: message })
@@ -73,26 +61,34 @@ export const request = (method: string, more: Sent | ((talk: Talk) => Sent) = {}
   named(method, talk => talk.send({ method, ...(typeof more === 'function' ? more(talk) : more) }))
 
 /** Waits for so many more events: primers, messages. */
-export const take = (n: number): Word => named(`take(${n})`, talk => talk.take(n))
+export const take = (n: number): Word =>
+  named(`take(${n})`, async ({ wire }) => {
+    await wire.opened
+    while (wire.response.events.length < wire.read + n) await wire.response.next()
+    wire.read += n
+  })
 
 /** Goes away, so that the server notices, or by silence so that it does not. */
 export const cut: Tunable<{ by: 'fin' | 'rst' | 'silence' }> = tunable(
   'cut',
   async (talk, { by = 'fin' }) => {
     const { response, wire } = talk
-    const before = talk.connections()
+    const connections = (): number =>
+      talk.members.reduce((sum, { streams }) => sum + streams.stats().connections, 0)
+    // The server may have ended it, and its client has not noticed yet.
+    const before = Math.max(1, connections())
     wire.isLost = true
-    if (response === undefined) return wire.leave()
+    if (response === undefined) return wire.leaving.abort()
     if (by === 'silence') return void response.pause()
     const wasOpen = response.ending === undefined
     if (by === 'fin') response.destroy()
     else response.reset()
-    if (wasOpen) await talk.until(() => talk.connections() < before)
+    if (wasOpen) await talk.until(() => connections() < before)
   }
 )
 
-/** By the stream URL; by a GET of the endpoint, as stock clients; by the method of the draft. */
-type Way = 'url' | 'endpoint' | 'method'
+/** By the stream URL; by a GET of the endpoint, as stock clients. */
+type Way = 'url' | 'endpoint'
 export const WAYS: [name: string, by: Way][] = [
   ['the stream URL', 'url'],
   ['the endpoint', 'endpoint']
@@ -102,26 +98,13 @@ export interface Resume extends Sent {
   by?: Way
   /** The sequence of an event, an id in which ID is the stream's, or `null`: it names none. */
   after?: number | string | null
-  id?: mcp.RequestId | null
 }
 
 /** Comes back for its stream, with the last event id that it has. */
-export const resume: Tunable<Resume> = tunable(
-  'resume',
-  (talk, { by = 'url', after = talk.cursor, id = 'resume', ...more }) => {
-    const cursor =
-      typeof after === 'number'
-        ? `${talk.stream}.${after}`
-        : after?.replace(/^ID(?=\.)/, () => talk.stream)
-    if (by === 'method') {
-      const params = { streamId: talk.stream, cursor }
-      const make = id === null ? mcp.notification : mcp.request.bind(undefined, id)
-      return talk.send({ ...more, body: make('stream/resume', params) })
-    }
-    const lastEventId = cursor === undefined ? {} : { lastEventId: cursor }
-    return talk.send({ ...(by === 'url' && { url: talk.link }), ...lastEventId, ...more })
-  }
-)
+export const resume: Tunable<Resume> = tunable('resume', (talk, { by = 'url', after, ...more }) => {
+  const lastEventId = talk.cursorAt(after)
+  return talk.send({ ...(by === 'url' && { url: talk.link }), lastEventId, ...more })
+})
 
 /** What a human says. */
 export const yes = (id: mcp.RequestId, name = 'Ada') =>
@@ -155,10 +138,10 @@ export const meanwhile = (word: Word): Word =>
   })
 
 /** Waits for the end of its response. */
-export const end: Word = named('end', async ({ wire }) => {
+export const end: Word = async ({ wire }) => {
   await wire.opened
   await wire.response.ended
-})
+}
 
 /** Lets the endpoint go on to its next `hold`, or to its end. */
 export const go: Tunable<{ run: number }> = tunable('go', async (talk, { run }) => {
@@ -178,13 +161,10 @@ export const until = (condition: (talk: Talk) => boolean): Word =>
 export const arrived = (n: number): Word => named(`arrived(${n})`, ({ runs }) => runs.nth(n))
 
 /** Waits until the endpoint has seen its response close. */
-export const closed: Word = named('closed', ({ call }) => call.closed)
+export const closed: Word = ({ call }) => call.closed
 
 /** Some time, where the clock goes on. */
 export const wait = (ms: number): Word => named(`wait(${ms})`, () => sleep(ms))
-
-/** One turn of the event loop. */
-export const turn: Word = named('turn', () => new Promise(setImmediate))
 
 /** So much time passes, where the clock is stopped. */
 export const pass = (ms: number): Word =>
@@ -192,7 +172,7 @@ export const pass = (ms: number): Word =>
 
 /** Words about an earlier wire, from 0. */
 export const on = (wire: number, ...words: Word[]): Word =>
-  named(`on(${wire}, ${words.map(({ name }) => name).join(', ')})`, async talk => {
+  named(`on(${wire})`, async talk => {
     talk.on = wire
     try {
       await talk.plays(...words)
@@ -202,7 +182,11 @@ export const on = (wire: number, ...words: Word[]): Word =>
   })
 
 /** Another process in the place of the first, which knows nothing; who was connected is cut off. */
-export const restart: Word = named('restart', talk => talk.restart())
+export const restart: Word = talk => {
+  for (const wire of talk.wires) wire.isLost ||= wire.ending === undefined
+  talk.server.closeAllConnections()
+  return talk.start()
+}
 
 /** Shuts the middleware down. */
 export const close = (options?: CloseOptions): Word =>

@@ -115,7 +115,7 @@ export function named<Word extends (...args: never[]) => unknown>(name: string, 
 }
 
 /** The head, and nothing more yet. */
-export const open: Line = named('open', call => call?.open())
+export const open: Line = call => call?.open()
 
 /** A log message with this number. */
 export const note = (n: number, size = 0): Line =>
@@ -125,15 +125,6 @@ export const note = (n: number, size = 0): Line =>
 export const notes = (from: number, to: number, size = 0): Line =>
   named(`notes(${from}, ${to})`, (_, run) => {
     for (let n = from; n <= to; n++) void run.emit(noteOf(n, size))
-  })
-
-/** The same, one in each turn of the event loop. */
-export const slowly = (from: number, to: number, size = 0): Line =>
-  named(`slowly(${from}, ${to})`, async (_, run) => {
-    for (let n = from; n <= to; n++) {
-      void run.emit(noteOf(n, size))
-      await new Promise(setImmediate)
-    }
   })
 
 /** Any message. */
@@ -148,13 +139,13 @@ export const asks = (...ids: RequestId[]): Line =>
   named(`asks(${ids.join(', ')})`, (_, run) => ids.forEach(id => void run.ask(id)))
 
 /** Waits for the client's `go`. */
-export const hold: Line = named('hold', (_, run) => run.hold())
+export const hold: Line = (_, run) => run.hold()
 
-/** One turn of the event loop. */
-export const turn: Line = named('turn', () => new Promise(setImmediate))
+/** One turn of the event loop, on either side. */
+export const turn = () => new Promise(setImmediate)
 
 /** Answers with an empty result, and ends. */
-export const result: Line = named('result', (_, run) => run.finish({}))
+export const result: Line = (_, run) => run.finish({})
 
 /** Answers with this. */
 export const resultIs = (value: unknown): Line => named('resultIs', (_, run) => run.finish(value))
@@ -172,7 +163,7 @@ export const refuse = (status: number, body = 'no'): Line =>
   named(`refuse(${status})`, ({ res }) => res.writeHead(status).end(body))
 
 /** Ends its response, whatever is missing. */
-export const leave: Line = named('leave', call => call.res.end())
+export const leave: Line = call => call.res.end()
 
 /** Destroys its response. */
-export const destroy: Line = named('destroy', call => call.res.destroy())
+export const destroy: Line = call => call.res.destroy()

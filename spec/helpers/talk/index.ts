@@ -7,10 +7,9 @@
 //   })
 
 import { expect, it } from '@jest/globals'
-import { setTimeout as setRealTimeout, clearTimeout as clearRealTimeout } from 'node:timers'
+import { once } from 'node:events'
 import type { McpStreamsStats } from '../../../lib/index.js'
-import { sideBySide } from './report.js'
-import { talk, wordFor, type Talk, type World } from './world.js'
+import { talk, type Talk, type World } from './world.js'
 import type { Word } from './client.js'
 
 export interface Conversation extends World {
@@ -51,89 +50,85 @@ const PATIENCE = Number(process.env['PATIENCE'] ?? 100_000)
 
 /** Plays a conversation in a spec that has more to say about it. */
 export async function play(spec: Conversation, patience = PATIENCE): Promise<Talk> {
+  const { client, sees, hears, ids, counts, then } = spec
   const made = await talk(spec)
-  await converse(made, spec, patience)
-  return made
-}
-
-/** Goes on with a talk. */
-export async function converse(
-  made: Talk,
-  { client, sees, hears, ids, counts, then }: Omit<Conversation, keyof World>,
-  patience = PATIENCE
-): Promise<void> {
-  const lists: [name: string, expected: readonly unknown[] | undefined, seen: () => unknown[]][] = [
-    ['the client sees', typeof sees === 'function' ? [] : sees, () => made.sees()],
-    ['the endpoint hears', hears, () => made.hears()],
-    ['the ids are', ids, () => made.ids()]
-  ]
-  let timer: ReturnType<typeof setRealTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setRealTimeout(() => reject(new Error('waited in vain')), patience)
+  // A timer of Node's own: the clock of the world may stand still.
+  const late = once(AbortSignal.timeout(patience), 'abort').then(() => {
+    throw new Error('waited in vain')
   })
   let why: unknown
   try {
-    for (const word of client) {
-      made.done.push(word.name || String(word).replace(/\s+/g, ' '))
-      await Promise.race([word(made), late])
-    }
-    const [fault] = made.runs.flatMap(({ faults }) => faults)
-    if (fault !== undefined) throw fault
+    await Promise.race([made.plays(...client), late])
+    for (const fault of made.runs.flatMap(({ faults }) => faults)) throw fault
     if (counts !== undefined) expect(made.stats()).toMatchObject(counts)
     await then?.(made)
   } catch (error) {
+    made.isOver = true
     why = error
-  } finally {
-    clearRealTimeout(timer)
   }
-  if (typeof sees === 'function') lists[0]![1] = sees(made)
-  const compared = lists.flatMap(([name, expected, seen]) =>
-    expected === undefined ? [] : [{ name, expected, seen: seen() }]
-  )
-  const tokens = made.tokens()
-  const word = (message: unknown): unknown => wordFor(message, tokens)
-  const wrong = compared.filter(({ expected, seen }) => firstDifference(expected, seen, word) >= 0)
-  if (why === undefined && wrong.length === 0) return
+  const lists: List[] = [
+    ['the client sees', typeof sees === 'function' ? sees(made) : sees, made.sees(), made.words()],
+    ['the endpoint hears', hears, made.hears()],
+    ['the ids are', ids, made.ids()]
+  ]
+  const tables = lists.flatMap(compared)
+  const wrong = tables.filter(({ isEqual }) => !isEqual)
+  if (why === undefined && wrong.length === 0) return made
   const script = sideBySide(
     ['the endpoint', made.runs.flatMap(({ done }, n) => (n > 0 ? ['(again)', ...done] : done))],
     ['the client', made.done],
     why === undefined ? undefined : made.done.length - 1
   )
-  const tables = (wrong.length > 0 ? wrong : compared).map(({ name, expected, seen }) =>
-    sideBySide(
-      ['expected', expected.map(shown)],
-      [name, seen.map(one => shown(word(one)))],
-      firstDifference(expected, seen, word)
-    )
-  )
   const said = why instanceof Error ? why.message : String(why ?? 'something else was seen')
-  const failure = new Error([said, script, ...tables].join('\n\n'), { cause: why })
+  const shown = (wrong.length > 0 ? wrong : tables).map(({ table }) => table)
+  const failure = new Error([said, script, ...shown].join('\n\n'), { cause: why })
   if (why instanceof Error) failure.stack = `${failure.message}\n${why.stack ?? ''}`
   throw failure
+}
+
+type List = [
+  name: string,
+  expected: readonly unknown[] | undefined,
+  seen: readonly unknown[],
+  words?: readonly unknown[]
+]
+
+/** An expected object is compared with the whole message, all else with the word for it. */
+function compared([name, expected, seen, words = seen]: List) {
+  if (expected === undefined) return []
+  const said = seen.map((one, n) => (typeof expected[n] === 'object' ? one : words[n]))
+  const first = Array.from({ length: Math.max(expected.length, said.length) }).findIndex((_, n) => {
+    try {
+      expect(said[n]).toEqual(expected[n])
+      return false
+    } catch {
+      return true
+    }
+  })
+  const table = sideBySide(['expected', expected.map(shown)], [name, words.map(shown)], first)
+  return [{ isEqual: first < 0, table }]
 }
 
 const shown = (value: unknown): string =>
   typeof value === 'object' ? JSON.stringify(value) : String(value)
 
-/** An expected object is compared with the whole message, all else with the word for it. */
-function firstDifference(
-  expected: readonly unknown[],
-  seen: readonly unknown[],
-  word: (message: unknown) => unknown
-): number {
-  const isEqual = (one: unknown, other: unknown): boolean => {
-    if (typeof one !== 'object') return one === word(other)
-    try {
-      expect(other).toEqual(one)
-      return true
-    } catch {
-      return false
-    }
-  }
-  const { length } = expected.length > seen.length ? expected : seen
-  return Array.from({ length }).findIndex(
-    (_, n) => n >= expected.length || n >= seen.length || !isEqual(expected[n], seen[n])
+type Column = [title: string, rows: readonly string[]]
+
+/** Of long lists, so many rows are shown around the one that is marked, and of long rows so much. */
+const AROUND = 12
+const WIDEST = 50
+
+/** Two lists beside each other; the row `marked`, from 0, is where they part. */
+function sideBySide([one, left]: Column, [other, right]: Column, marked = -1): string {
+  const cut = (text = ''): string => (text.length > WIDEST ? `${text.slice(0, WIDEST - 1)}…` : text)
+  const width = Math.max(...[one, ...left].map(text => cut(text).length))
+  const line = (n: number, first?: string, second?: string): string =>
+    `${n === marked ? '>' : ' '} ${cut(first).padEnd(width)} | ${cut(second)}`.trimEnd()
+  const rows = Array.from({ length: Math.max(left.length, right.length) }, (_, n) =>
+    line(n, left[n], right[n])
   )
+  const near = rows.filter((_, n) => marked < 0 || Math.abs(n - marked) <= AROUND)
+  return [line(NaN, one, other), ...near].join('\n')
 }
 
 /** 1 to n. */

@@ -9,21 +9,21 @@ import {
   type McpStreamsOptions,
   type McpStreamsStats
 } from '../../../lib/index.js'
-import { cluster } from '../backplane/cluster.js'
+import { cluster, type ClusterMember } from '../backplane/cluster.js'
 import { isMessage, type Block } from '../blocks.js'
-import { rawEndpoint, type RawCall } from '../endpoints/raw.js'
+import { rawEndpoint, type RawCall, type RawEndpoint, type RawScript } from '../endpoints/raw.js'
 import { sdkV1Stateful, sdkV1Stateless } from '../endpoints/sdk-v1.js'
 import { sdkV2Handler, sdkV2Stateful } from '../endpoints/sdk-v2.js'
 import type { ToolContext } from '../endpoints/tools.js'
 import { Awaitable } from '../gate.js'
+import { until } from '../happenings.js'
 import { closeLater, listen, type Handler } from '../listen.js'
 import * as mcp from '../mcp.js'
 import { openStream, type Json, type OpenStream, type OpenStreamOptions } from '../open-stream.js'
-import { serve } from '../serve.js'
+import { linkIn, serve, type Served } from '../serve.js'
 import { json, Run, type Script } from './endpoint.js'
 
-const SERVERS = {
-  'by hand': undefined,
+const SDKS = {
   'SDK v1': sdkV1Stateful,
   'SDK v1 stateless': sdkV1Stateless,
   'SDK v2': sdkV2Stateful,
@@ -42,8 +42,8 @@ export interface World extends Client {
   session?: string
   /** What it declares there. */
   capabilities?: object
-  /** Who has written the endpoint. Default: we, by hand. */
-  server?: keyof typeof SERVERS
+  /** Who has written the endpoint: we, by hand (default); an SDK; a spec, to `answer` in between. */
+  server?: 'by hand' | keyof typeof SDKS | ((answer: RawScript) => Handler | RawEndpoint)
   /** What the endpoint does with each request; with a list of lists, with the nth. */
   endpoint?: Script | readonly Script[]
   /** What a GET of the endpoint gets. Default: the same. */
@@ -52,8 +52,6 @@ export interface World extends Client {
   ping?: Script
   /** What answers get, and notifications but for the first. Default: 202. */
   accepts?: Script
-  /** What a DELETE gets. Default: 200. */
-  deletes?: Script
   options?: McpStreamsOptions
   inFront?: RequestHandler[]
   /** How it is mounted. Default: as the README does it, at `/mcp`. */
@@ -64,6 +62,8 @@ export interface World extends Client {
   instances?: number
   /** Time stands still but for `pass`. */
   clock?: 'stopped'
+  /** Words of its own for messages that the client sees; `undefined`: as ever. */
+  word?: (message: Json, talk: Talk) => string | undefined
 }
 
 /** A request of the client's. */
@@ -84,19 +84,15 @@ export class Wire {
   read = 0
   /** The client has left, or hears nothing any more: what still comes is not its to see. */
   isLost = false
-  readonly #leaving = new AbortController()
+  /** Its client goes away before its response begins. */
+  readonly leaving = new AbortController()
 
   constructor(url: string, options: OpenStreamOptions) {
-    this.opened = openStream(url, { ...options, signal: this.#leaving.signal }).then(
+    this.opened = openStream(url, { ...options, signal: this.leaving.signal }).then(
       response => void (this.response = response)
     )
     // It may be the client that has left.
     this.opened.catch(() => undefined)
-  }
-
-  /** Its client goes away before its response begins. */
-  leave(): void {
-    this.#leaving.abort()
   }
 
   /** How it ended, as far as its client can tell. */
@@ -118,12 +114,12 @@ export class Wire {
 export class Talk {
   urls!: string[]
   streams!: McpStreams
-  /** Of all instances. */
-  all!: McpStreams[]
   server!: Server
+  /** All instances. */
+  members!: (Served & Partial<ClusterMember>)[]
   /** Requests that the endpoint's script runs for, in order. */
-  readonly runs: Awaitable<Run>
-  /** All requests that have come to the endpoint. */
+  readonly runs = new Awaitable<Run>()
+  /** All requests that have come to the endpoint, or to that of the first instance. */
   readonly requests: Awaitable<RawCall>
   readonly wires: Wire[] = []
   readonly world: World
@@ -131,49 +127,51 @@ export class Talk {
   readonly errors: [code: string, stream: string | undefined][] = []
   /** Which wire the words work on. Default: the newest. */
   on: number | undefined
-  /** The lines of the client that have begun. */
+  /** The words of the client that have begun. */
   readonly done: string[] = []
+  /** The spec is over, or one of its words has failed. */
+  isOver = false
   /** What it sends with everything. */
   headers: Record<string, string>
-  readonly endpoint: Endpoint
+  /** Of each instance. */
+  readonly endpoints: Endpoint[]
 
-  constructor(world: World, endpoint: Endpoint) {
-    const { version = '2025-11-25', session: _, headers: own, ...client } = world
+  constructor(world: World) {
+    const { version = '2025-11-25', session: _, headers: own, instances = 1, ...client } = world
     this.world = world
-    this.endpoint = endpoint
-    this.runs = endpoint.runs
-    this.requests = endpoint.requests
+    this.endpoints = Array.from({ length: instances }, () => endpointOf(world, this.runs))
+    this.requests = this.endpoint.requests
     this.headers = headersOf({ ...client, version, headers: own })
   }
 
+  /** Its process, and those of other instances. */
   async start(): Promise<void> {
     const { instances, inFront = [], app, path = '/mcp' } = this.world
     const onError = (error: Error & { code?: string }, context: { streamId: string | undefined }) =>
       void this.errors.push([`${error.code}`, context.streamId])
     const options = { onError, ...this.world.options }
     const { handler } = this.endpoint
+    const mounted = async (build: NonNullable<World['app']>) => {
+      const streams = mcpStreams(options)
+      return { ...(await listen(build(streams, handler))), streams }
+    }
     const members =
       instances !== undefined
-        ? (await cluster(() => handler, options, {}, instances)).members
+        ? (await cluster(i => this.endpoints[i]!.handler, options, {}, instances)).members
         : [await (app === undefined ? serve(handler, options, inFront) : mounted(app))]
+    this.members = [...members]
     this.urls = members.map(({ url }) => new URL(path, url).href)
-    this.all = members.map(({ streams }) => streams)
-    // Before their servers are: all that is open then has to let go of them.
-    closeLater(() => Promise.all(this.all.map(streams => streams.close({ drain: 0 }))))
     this.streams = members[0]!.streams
     this.server = members[0]!.server
-
-    async function mounted(build: NonNullable<World['app']>) {
-      const streams = mcpStreams(options)
-      const listening = await listen(build(streams, handler))
-      return { ...listening, streams }
-    }
+    // Before their servers are: all that is open then has to let go of them.
+    closeLater(() => {
+      this.isOver = true
+      return Promise.all(members.map(({ streams }) => streams.close({ drain: 0 })))
+    })
   }
 
-  async restart(): Promise<void> {
-    for (const wire of this.wires) wire.isLost ||= wire.ending === undefined
-    this.server.closeAllConnections()
-    await this.start()
+  get endpoint(): Endpoint {
+    return this.endpoints[0]!
   }
 
   get url(): string {
@@ -199,39 +197,41 @@ export class Talk {
     return this.run.call
   }
 
-  /** The newest wire that has a stream, up to where the words work. */
-  get #streamed(): Wire | undefined {
-    const at = this.on === undefined ? this.wires.length : this.on + 1
-    return this.wires.slice(0, at).findLast(({ response }) => LINK.test(linkOf(response)))
+  /** Of the newest wire that has a stream, up to where the words work. */
+  get #link(): { target: string; id: string } {
+    const links = this.#heard.flatMap(({ response }) => (response && linkIn(response)) ?? [])
+    if (links.length === 0) throw new Error('no response has a stream link')
+    return links.at(-1)!
+  }
+
+  get #heard(): Wire[] {
+    return this.wires.slice(0, this.on === undefined ? undefined : this.on + 1)
   }
 
   get stream(): string {
-    const link = LINK.exec(linkOf(this.#streamed?.response))
-    if (link === null) throw new Error('no response has a stream link')
-    return link[2]!
+    return this.#link.id
   }
 
   /** The stream URL, as a client resolves it. */
   get link(): string {
-    return new URL(LINK.exec(linkOf(this.#streamed?.response))![1]!, this.url).href
+    return new URL(this.#link.target, this.url).href
   }
 
   /** The last event id that the client has read of the present stream. */
   get cursor(): string | undefined {
     const { stream } = this
-    const ids = this.wires.slice(0, this.on === undefined ? undefined : this.on + 1)
-    return ids
-      .flatMap(({ blocks }) => blocks.map(({ id }) => id))
-      .findLast(id => id?.startsWith(stream))
+    const ids = this.#heard.flatMap(({ blocks }) => blocks.map(({ id }) => id))
+    return ids.findLast(id => id?.startsWith(stream))
+  }
+
+  /** By its sequence, or as a text in which ID is the stream's. */
+  cursorAt(after: number | string | null = this.cursor ?? null): string | undefined {
+    if (typeof after === 'number') return `${this.stream}.${after}`
+    return after?.replace(/^ID(?=\.)/, () => this.stream)
   }
 
   stats(): McpStreamsStats {
     return this.streams.stats()
-  }
-
-  /** Of all instances. */
-  connections(): number {
-    return this.all.reduce((sum, streams) => sum + streams.stats().connections, 0)
   }
 
   /** Sends a request, on a connection of its own, and waits for its head. */
@@ -246,22 +246,25 @@ export class Talk {
     return wire
   }
 
-  /** Waits for this many more events of the present wire. */
-  async take(n: number): Promise<void> {
-    const { wire } = this
-    await wire.opened
-    while (wire.response.events.length < wire.read + n) await wire.response.next()
-    wire.read += n
-  }
-
   /** Goes on, word by word. */
   async plays(...words: ((talk: Talk) => unknown)[]): Promise<void> {
-    for (const word of words) await word(this)
+    for (const word of words) {
+      this.done.push(word.name || String(word).replace(/\s+/g, ' '))
+      try {
+        await word(this)
+      } catch (error) {
+        this.isOver = true
+        throw error
+      }
+    }
   }
 
-  async until(condition: () => boolean): Promise<void> {
-    while (!condition()) await new Promise(setImmediate)
-  }
+  readonly until = (condition: () => boolean): Promise<void> =>
+    until(() => {
+      const isSo = condition()
+      if (!isSo && this.isOver) throw new Error('what was waited for has not come')
+      return isSo
+    })
 
   /** What the client has seen, wire by wire: messages, and words for all else. */
   sees(): unknown[] {
@@ -270,13 +273,7 @@ export class Talk {
 
   /** The same with a word for each message. */
   words(): unknown[] {
-    const tokens = this.tokens()
-    return this.sees().map(message => wordFor(message, tokens))
-  }
-
-  /** The resume tokens that the client has been given, the first first. */
-  tokens(): string[] {
-    return [...new Set(this.sees().flatMap(message => tokenIn(message) ?? []))]
+    return this.sees().map(one => this.world.word?.(one, this) ?? wordFor(one))
   }
 
   /** The ids of all events that it has read, behind their streams'. */
@@ -295,9 +292,6 @@ export class Talk {
     })
   }
 }
-
-const LINK = /<(\?[^>]*stream=([\w-]{21})[^>]*)>; rel="stream"/
-const linkOf = (response?: OpenStream): string => String(response?.headers.link)
 
 function headersOf({ headers, ...options }: Client): Record<string, string> {
   return { ...mcp.headersFor(options), ...(headers as Record<string, string>) }
@@ -321,18 +315,11 @@ function seenOn({ response, blocks, ending }: Wire): unknown[] {
   return [reason === undefined ? `${response.status}` : `${response.status} ${reason}`]
 }
 
-const tokenIn = (message: Json): string | undefined => message?.result?._meta?.nextResumeToken
-
-/**
- * A message in one word: the number of a note, `result`, `error no-response`, `asks a`; `token 1`
- * for the first token.
- */
-export function wordFor(message: Json, tokens: readonly string[] = []): unknown {
+/** A message in one word: the number of a note, `result`, `error no-response`, `asks a`. */
+function wordFor(message: Json): unknown {
   if (typeof message !== 'object' || message === null) return message
   const { id, method, params, result, error } = message
   const of = id === 1 ? '' : ` of ${id}`
-  const token = tokenIn(message)
-  if (token !== undefined) return `token ${tokens.indexOf(token) + 1}${of}`
   if (result !== undefined) return `result${of}`
   if (error !== undefined) {
     const parts = [error.code === -31000 ? undefined : error.code, error.data?.reason]
@@ -342,61 +329,62 @@ export function wordFor(message: Json, tokens: readonly string[] = []): unknown 
     const n = Number.parseInt(params?.data, 10)
     return Number.isNaN(n) ? params?.data : n
   }
-  if (method === 'notifications/progress') return `progress ${params.progress}`
+  if (method === 'notifications/progress') return `progress ${params?.progress}`
   if (method === 'ping') return 'ping'
-  return id === undefined ? method.replace('notifications/', '') : `asks ${id}`
+  return id === undefined ? method?.replace('notifications/', '') : `asks ${id}`
 }
-
-const SERVER_INFO = { name: 'talk', version: '1.0.0' }
 
 interface Endpoint {
   handler: Handler
-  runs: Awaitable<Run>
   requests: Awaitable<RawCall>
 }
 
 /** The endpoint of a world, and what it notes. */
-function endpointOf(world: World): Endpoint {
-  const { endpoint = [], channel, ping, accepts = [], server = 'by hand', session } = world
-  const { deletes = [({ res }) => res.writeHead(200).end()] } = world
-  const runs = new Awaitable<Run>()
-  const isNested = Array.isArray(endpoint[0])
-  const scriptOf = (n: number): Script =>
-    isNested ? ((endpoint as Script[])[n] ?? (endpoint as Script[]).at(-1)!) : (endpoint as Script)
-  const begin = (run: Run, script = scriptOf(runs.length)): Promise<void> => {
+function endpointOf(world: World, runs: Awaitable<Run>): Endpoint {
+  const { endpoint = [], server = 'by hand' } = world
+  const scripts = (Array.isArray(endpoint[0]) ? endpoint : [endpoint]) as Script[]
+  const begin = (run: Run, script = scripts[runs.length] ?? scripts.at(-1)!): Promise<void> => {
     runs.push(run)
     return run.perform(script)
   }
-  const create = SERVERS[server]
-  if (create !== undefined) {
+  if (typeof server === 'string' && server !== 'by hand') {
     const onContext = async (_args: unknown, _context: unknown, tool: ToolContext) => {
       const run = new Run(undefined, tool)
       await begin(run)
       return run.outcome
     }
-    return { runs, requests: new Awaitable(), handler: create({ onContext }) }
+    return { requests: new Awaitable(), handler: SDKS[server]({ onContext }) }
   }
-  const raw = rawEndpoint(async call => {
-    const { message, req } = call
+  const answer = (call: RawCall, script?: Script) => begin(new Run(call), script)
+  const raw = server === 'by hand' ? byHand(world, runs, answer) : server(answer)
+  const { requests = new Awaitable<RawCall>() } = raw as Partial<RawEndpoint>
+  return { requests, handler: raw }
+}
+
+function byHand(
+  { session, channel, ping, accepts = [] }: World,
+  runs: readonly Run[],
+  answer: (call: RawCall, script?: Script) => unknown
+): RawEndpoint {
+  return rawEndpoint(async call => {
+    const { message, req, res } = call
     if (message?.method === 'initialize' && session !== undefined) {
       const { protocolVersion } = message.params
-      call.res.setHeader('Mcp-Session-Id', session)
-      const value = { protocolVersion, capabilities: {}, serverInfo: SERVER_INFO }
-      return json(value)(call, new Run(call))
+      const serverInfo = { name: 'talk', version: '1.0.0' }
+      res.setHeader('Mcp-Session-Id', session)
+      return json({ protocolVersion, capabilities: {}, serverInfo })(call, new Run(call))
     }
-    if (message?.method === 'ping')
-      return ping === undefined ? call.result() : begin(new Run(call), ping)
+    if (message?.method === 'ping') return ping === undefined ? call.result() : answer(call, ping)
     const messages: Json[] = message === undefined ? [] : [message].flat()
     if (messages.length > 0 && !messages.some(({ id, method }) => id !== undefined && method)) {
       if (message.method !== 'notifications/initialized') await new Run(call).perform(accepts)
-      if (!call.res.headersSent && !call.res.destroyed) call.res.writeHead(202).end()
-      if (call.res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
+      if (!res.headersSent && !res.destroyed) res.writeHead(202).end()
+      if (res.statusCode === 202) for (const run of runs) messages.forEach(run.answered)
       return
     }
-    if (req.method === 'DELETE') return new Run(call).perform(deletes)
-    return begin(new Run(call), req.method === 'GET' ? channel : undefined)
+    if (req.method === 'DELETE') return res.writeHead(200).end()
+    return answer(call, req.method === 'GET' ? channel : undefined)
   })
-  return { runs, requests: raw.requests, handler: raw }
 }
 
 /** A world with nobody in it but its client, who has begun its session where it has one. */
@@ -406,7 +394,7 @@ export async function talk(world: World = {}): Promise<Talk> {
     jest.useFakeTimers({
       doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate', 'hrtime']
     })
-  const talk = new Talk(world, endpointOf(world))
+  const talk = new Talk(world)
   await talk.start()
   if (session !== undefined) {
     const begun = await mcp.initializeSession(talk.url, version, talk.headers, world.capabilities)

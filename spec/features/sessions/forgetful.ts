@@ -1,8 +1,8 @@
 // A hand-written endpoint with sessions, which may forget them while it runs.
 
 import { randomUUID } from 'node:crypto'
-import { errorResponse, result as resultOf } from '../mcp.js'
-import { rawEndpoint, type RawCall, type RawEndpoint } from './raw.js'
+import { errorResponse, result as resultOf } from '../../helpers/mcp.js'
+import { rawEndpoint, type RawCall, type RawEndpoint } from '../../helpers/endpoints/raw.js'
 
 export interface ForgetfulEndpoint extends RawEndpoint {
   /** The ids of those that it knows. */
@@ -15,7 +15,7 @@ export interface ForgetfulEndpoint extends RawEndpoint {
   log: () => string[]
 }
 
-interface ForgetfulOptions {
+export interface ForgetfulOptions {
   readonly unknownIs?: number
   /** Default: answers with an empty result. */
   readonly answer?: (call: RawCall) => unknown
@@ -55,7 +55,8 @@ export function forgetfulEndpoint(options: ForgetfulOptions = {}): ForgetfulEndp
       known.delete(session)
       return void res.writeHead(200).end()
     }
-    if (req.method === 'POST' && message?.id === undefined) return void res.writeHead(202).end()
+    const isRequest = message?.id !== undefined && message.method !== undefined
+    if (req.method === 'POST' && !isRequest) return void res.writeHead(202).end()
     if (message?.method === 'ping') return json(call, 200, resultOf(message.id, {}))
     return made.answer(call)
   })
