@@ -105,9 +105,7 @@ export class RequestFacts {
   constructor(messages: readonly Message[], triggers: TriggerTable) {
     this.count = messages.length
     this.isTooMany = messages.length > MOST_MESSAGES
-    // No more is read of one that passes: its lists of ids would be copied for each message.
-    const most = Math.min(messages.length, MOST_MESSAGES)
-    for (let i = 0; i < most; i++) {
+    for (let i = 0; i < messages.length; i++) {
       const message = messages[i] as Message
       this.#read(message, triggers)
       if (i < MOST_NAMED) this.#named += i === 0 ? nameOf(message) : `, ${nameOf(message)}`
@@ -136,17 +134,17 @@ export class RequestFacts {
       if (typeof id === 'number') this.isInexact = true
     }
     if (typeof method !== 'string') {
-      if (isResponse(message)) this.answered = this.answered.concat(message.id)
+      if (isResponse(message)) this.answered = withId(this.answered, message.id)
       return
     }
     const params = objectIn(message.params)
     const meta = params['_meta'] === undefined ? undefined : objectIn(params['_meta'])
     this.parts |= triggers.byMessage(method, params, meta)
     const isAsking = typeof id === 'string' || typeof id === 'number'
-    if (isAsking) this.requestIds = this.requestIds.concat(id)
+    if (isAsking) this.requestIds = this.count === 1 ? [id] : withId(this.requestIds, id)
     else {
       const cancelled = cancelledRequest(message)
-      if (cancelled !== undefined) this.cancelled = this.cancelled.concat(cancelled)
+      if (cancelled !== undefined) this.cancelled = withId(this.cancelled, cancelled)
     }
     if (method === 'initialize') this.isInitialize = true
     if (method === 'server/discover') this.isDiscovery = true
@@ -156,7 +154,7 @@ export class RequestFacts {
     const progressToken = meta?.['progressToken']
     if (!isAsking || progressToken === undefined || !isRequestId(progressToken)) return
     if (!isOversizedId(progressToken))
-      this.progressTokens = this.progressTokens.concat(progressToken)
+      this.progressTokens = withId(this.progressTokens, progressToken)
   }
 
   /** What it says of its client. */
@@ -168,6 +166,13 @@ export class RequestFacts {
     if (isObject(info) && typeof info['name'] === 'string' && KNOWN_CLIENTS.test(info['name']))
       this.isOfKnownClient = true
   }
+}
+
+/** In the same list from the second on: a batch may be of any number. */
+function withId(ids: readonly RequestId[], id: RequestId): readonly RequestId[] {
+  if (ids.length === 0) return [id]
+  ;(ids as RequestId[]).push(id)
+  return ids
 }
 
 function nameOf({ method, params }: Message): string {

@@ -99,7 +99,7 @@ describe('a batch of too many parts', () => {
     expect(streams.stats()).toMatchObject({ live: 0, finished: 0, bytes: 0 })
   })
 
-  it('passes soon, as no more is read of it, where it was parsed in front', async () => {
+  it('passes soon where it was parsed in front', async () => {
     const asked = times(100_000, '{"jsonrpc":"2.0","id":1,"method":"a"}')
     const { last, streams } = await send(`[${asked}]`, {
       inFront: [express.json({ limit: '4mb' })],
