@@ -116,6 +116,13 @@ describe('a session that cannot be kept', () => {
     sees: ['503 endpoint-failed', ...ANSWERED_ANEW]
   })
 
+  conversation('is told to come back where the endpoint does not answer for twenty seconds', {
+    ...surviving(),
+    ...forgetful({ initialize: () => isWell || new Promise(() => undefined) }),
+    client: [forget, () => (isWell = false), list, () => (isWell = true), list],
+    sees: ['503 endpoint-failed', ...ANSWERED_ANEW]
+  })
+
   conversation('is taken back where the endpoint does not take notifications in it', {
     ...{ ...surviving(), ...forgetful() },
     client: [
@@ -165,9 +172,9 @@ describe('a 400 in a session that the endpoint knows', () => {
     })
   )
 
-  conversation.each([['Bad request'], ['Bad ', 'request']])(
-    'stays so where Node makes its head: %j %j',
-    (...parts) => ({
+  conversation.each([[['Bad request']], [['Bad ', 'request']]])(
+    'stays so where Node makes its head: %j',
+    parts => ({
       ...{ session: 'its own', ...forgetful() },
       endpoint: [
         ({ res }) => {
